@@ -1,4 +1,5 @@
-"""From a plan to the change that performs it. Pure: saving texts and writing the journal is the executor's business."""
+"""Turns a strategy's plan into the change to the ledger that performs it. Pure: whoever executes it saves texts and writes the
+journal."""
 
 from __future__ import annotations
 
@@ -28,12 +29,14 @@ def apply_plan(
     at: str = "",
     head: Head | None = None,
 ) -> Change:
-    """The change that performs a plan. `summary` is the text for its fold step, where it has one. `head` is what requests may
-    begin with from then on: where something stands for the beginning of the conversation, that is sent anew anyway, so the head
-    is the newest, and the notes on what had changed around since the last one go. Where things only became shorter, what a model
-    was told of its window goes as far as it stands behind the first of them: it holds no longer, and is sent anew anyway.
+    """The change that performs a plan. `summary` is the text for its fold step, where it has one.
 
-    Where two steps touch one group the later one stands: it was planned on what the earlier would leave. Raises LedgerError.
+    A fold changes the request from its beginning, so the cached prefix is lost anyway. It therefore also sets `head`, the newest
+    head, and drops the notes on what had changed since the last one. Where messages are only shortened, the notes on the window's
+    fullness that follow the first of them are dropped: they are out of date, and would be sent anew anyway.
+
+    Where two steps touch the same group the later step wins, since it was planned on the result of the earlier. Raises
+    LedgerError where the plan does not fit the ledger, or a fold step got no summary.
     """
     edits = _latest([edit for step in plan.steps for edit in _edits(ledger, step, options, change_id, summary)])
     covered = ledger.together(edit.covers for edit in edits)
@@ -48,7 +51,7 @@ def apply_plan(
 
 
 def _dropped(entries: Iterable[Entry], source: str, covered: Collection[str]) -> list[Edit]:
-    """The edits that take the notes of such a source out of the view; not one that is pinned or that another edit is about."""
+    """Edits that drop the notes whose source begins with `source`, except pinned ones and those that other edits cover."""
     return [
         Edit("drop", entry.covers)
         for entry in entries
@@ -60,8 +63,8 @@ def _dropped(entries: Iterable[Entry], source: str, covered: Collection[str]) ->
 
 
 def _edits(ledger: Ledger, step: Step, options: PlanOptions, change_id: str, summary: str) -> tuple[Edit, ...]:
-    """The edits of one step; of a fold with the summary made of this text, and of the evidence of the groups and of the summary
-    it merges. Raises LedgerError when it needs a summary and got none."""
+    """The edits of one step. A step that needs a summary also gets the edit that folds its groups: made of the text `summary` and
+    of the facts in those groups and in the summary they replace. Raises LedgerError where that text is empty."""
     signed = tuple(_signed(edit, change_id) for edit in step.edits)
     if not step.needs_summary:
         return signed
@@ -69,9 +72,7 @@ def _edits(ledger: Ledger, step: Step, options: PlanOptions, change_id: str, sum
         raise LedgerError(f"the step {step.name} needs a summary")
     digest = Digest(summary=summary, evidence=evidence_after(ledger, step.fold, options.memory))
     over = max(0, options.counter.count_text(summary) - step.summary_tokens) if step.summary_tokens else 0
-    room = max(
-        step.evidence_tokens // 2, step.evidence_tokens - over
-    )  # a record that is longer takes it from the facts
+    room = max(step.evidence_tokens // 2, step.evidence_tokens - over)  # tokens over the limit are taken from the facts
     return (*signed, fold_edit(ledger, step.fold, digest, room, options, change_id, files_tokens=step.files_tokens))
 
 

@@ -1,6 +1,6 @@
-"""Whether compaction starts by itself, and why not: the one value by which gauge, draft line, panel, notices and advice go.
+"""The value that tells whether compaction starts by itself, and if not, why; the gauge, panels, notices and advice all use it.
 
-Knows no clock and no settings; `core.context_usage.starts_at` says what it comes to for a window as full as it is.
+Knows no clock and no settings; `core.context_usage.starts_at` applies it to how full the window is.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from ctxchat.core.quantities import count
 Standing = Literal["auto", "asks", "off", "by_hook", "snoozed", "waiting", "failed", "refilled"]
 
 SNOOZE_TURNS = 3
-"""Turns in which nothing starts by itself where a person said `later`, stopped a compaction or took one back."""
+"""Turns without automatic compaction after a person said `later`, stopped a compaction or undid one."""
 
 
 class Automatic(msgspec.Struct, frozen=True, omit_defaults=False):
-    """`standing`: it starts by itself (`auto`), asks first, is off by the settings, or left to a hook; it is `snoozed` for
-    `turns` turns, the one under way or else the next counted, `waiting` for a moment after a failure, or stopped: after
-    compactions that `failed` in a row, or because the window `refilled` right after them. `inside`: share of the limit from
-    which rounds of a long turn are folded, 0 for never. `few`: even with the next message the conversation is shorter than
-    `context.min_messages`. `joins`: there is a draft, and a turn under way that it would join or wait for. `by_word`: wherever
-    something would start, the person is asked first.
+    """Whether compaction starts by itself.
+
+    `standing`: it starts by itself (`auto`), asks first (`asks`), is off by the settings (`off`), or left to a hook (`by_hook`);
+    it is `snoozed` for `turns` turns (counting the one under way, else the next), `waiting` for a moment after a failure, or
+    stopped: after compactions that `failed` in a row, or because the window `refilled` right after them. `inside`: the share of
+    the limit from which rounds of a long turn are folded, 0 for never. `few`: even with the next message the conversation is
+    shorter than `context.min_messages`. `joins`: there is a draft, and a turn under way that it would join or wait for.
+    `by_word`: wherever something would start, the person is asked first.
     """
 
     standing: Standing = "auto"
@@ -35,17 +37,17 @@ class Automatic(msgspec.Struct, frozen=True, omit_defaults=False):
 
     @property
     def at_trigger(self) -> bool:
-        """The trigger is where something happens by itself."""
+        """True where reaching the trigger starts a compaction or a question."""
         return self.standing in {"auto", "asks"}
 
     @property
     def resumes(self) -> bool:
-        """Nothing happens at the trigger for now, but will again without a person's doing."""
+        """True where nothing happens at the trigger for now, but will again without a person's action."""
         return self.standing in {"snoozed", "waiting"}
 
     @property
     def stopped(self) -> bool:
-        """It stopped by itself, and a person has to turn it on again."""
+        """True where automatic compaction stopped by itself, and a person has to turn it on again."""
         return self.standing in {"failed", "refilled"}
 
 
@@ -63,7 +65,7 @@ _WORDS: dict[Standing, str] = {
 
 
 def standing_words(automatic: Automatic) -> str:
-    """What is out of the ordinary, in a few words; empty where compaction starts by itself."""
+    """Why compaction does not start by itself, in a few words; empty where it does."""
     if automatic.standing == "snoozed":
         return f"no compaction by itself for {count(automatic.turns, 'turn')}"
     return _WORDS[automatic.standing]

@@ -1,7 +1,7 @@
-"""When a compaction may start by itself: back-off after failures, a breaker after three, an end to compactions that refill at
-once, and rest where a person wanted it.
+"""Decides when a compaction may start by itself: it waits longer after each failure, stops after three in a row, stops where the
+window refills at once, and rests where a person wanted that.
 
-A value; each verb returns the next one. Times in seconds of whatever clock the caller keeps.
+Immutable: each method returns the next value. Times are in seconds, of any clock that the caller uses.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from ctxchat.core.automatic import Standing as Shown
 from ctxchat.core.options import AutoCompact, Options
 
 MAX_FAILURES_IN_A_ROW = 3
-"""Failures in a row after which only a compaction by hand closes the breaker."""
+"""Failures in a row after which automatic compaction stops until a compaction by hand succeeds."""
 
 MAX_REFILLS_IN_A_ROW = 3
-"""Compactions in a row, each in the turn of the one before or the next, after which automatic compactions stop."""
+"""Compactions in a row, each in the same turn as the one before or the next, after which automatic compaction stops."""
 
 Standing = Literal["free", "waiting", "broken", "thrashing", "resting"]
 
 
 class Backoff(msgspec.Struct, frozen=True):
-    """What is remembered of past compactions."""
+    """The state of automatic compaction after past ones: `failures` and `refills` in a row, the time `not_before` of the next
+    try, the `last_turn` with an automatic compaction, and the turn `rest_until` which a person wants rest."""
 
     failures: int = 0
     not_before: float = 0.0
@@ -35,12 +36,12 @@ class Backoff(msgspec.Struct, frozen=True):
 
     @classmethod
     def remembered(cls, kept: journal.BackoffState) -> Backoff:
-        """As it was when the session was last open; what waits for a while waits no more."""
+        """The state as it was when the session was last open, without a wait after a failure."""
         return cls(kept.failures, 0.0, kept.refills, kept.last_turn, kept.rest_until)
 
     @property
     def saved_state(self) -> journal.BackoffState:
-        """What outlives a restart."""
+        """The part of the state that is stored for the next start."""
         return journal.BackoffState(self.failures, self.refills, self.last_turn, self.rest_until)
 
     def standing(self, now: float, turn: int) -> Standing:
@@ -54,33 +55,33 @@ class Backoff(msgspec.Struct, frozen=True):
         return "waiting" if self.waits(now) else "free"
 
     def waits(self, now: float) -> bool:
-        """True until the time of the next try after a failure, also where somebody wanted rest."""
+        """True until the time of the next try after a failure, whether or not a person wanted rest."""
         return now < self.not_before
 
     def failed(self, now: float) -> Backoff:
-        """After a compaction that failed or was rejected: half a minute, then twice that each time."""
+        """The state after a compaction that failed or was rejected: the next try waits 30 s, twice as long each further time."""
         failures = self.failures + 1
         return msgspec.structs.replace(self, failures=failures, not_before=now + self.wait(failures))
 
     def helped(self, turn: int) -> Backoff:
-        """After an automatic compaction that made room."""
+        """The state after an automatic compaction that made room."""
         again = turn - self.last_turn <= 1
         return Backoff(refills=self.refills + 1 if again else 0, last_turn=turn)
 
     def closed(self) -> Backoff:
-        """After a compaction by hand that made room: everything may run again."""
+        """The state after a compaction by hand that made room: everything may run again."""
         return Backoff()
 
     def reset(self) -> Backoff:
-        """What stopped compactions may be mended: they may run again, but for the rest that a person wanted."""
+        """The state after the cause of a stop may be gone: compactions may run again, except while a person wants rest."""
         return Backoff(rest_until=self.rest_until)
 
     def rested(self, turn: int, turns: int = SNOOZE_TURNS) -> Backoff:
-        """A person wants to be left alone for the rest of this turn and `turns` more."""
+        """The state where a person wants no automatic compaction for the rest of this turn and `turns` more."""
         return msgspec.structs.replace(self, rest_until=turn + 1 + turns)
 
     def automatic(self, options: Options, now: float, turn: int, *, by_hook: bool, few: bool) -> Automatic:
-        """What compaction does by itself in a turn. `by_hook`: hooks say when; the rest as in `Automatic`."""
+        """Whether compaction starts by itself in a turn. `by_hook`: hooks decide when; `few` as in `Automatic`."""
         standing = self._shown_state(options.auto_compact, self.standing(now, turn), by_hook=by_hook)
         reactive = standing in {"auto", "by_hook"} and options.auto_compact == "auto" and options.reactive_per_turn > 0
         return Automatic(
@@ -112,5 +113,5 @@ class Backoff(msgspec.Struct, frozen=True):
 
     @staticmethod
     def wait(failures: int) -> float:
-        """Seconds of rest after so many failures in a row."""
+        """Seconds to wait after this many failures in a row."""
         return 30.0 * 2 ** (failures - 1)

@@ -1,7 +1,8 @@
-"""Notes: what has changed around a conversation since the model was last told of it, as an entry of the record.
+"""Notes: messages of the record that tell the model what has changed in its context sources (instructions, files, tools) since
+the head was sent.
 
-A note stands where it was first sent and stays there, so that every request begins with the one before. What the model was told
-of a source is what its newest note in view says, else what the head says. Pure; asks nobody what there is now.
+A note stays where it was first sent, so that every request begins with the one before. What the model knows of a source is what
+the newest note in view says of it, else what the head says. Pure: is given the present texts, and reads no source itself.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from ctxchat.core.tool_share import CALL_TOOL
 from ctxchat.core.tooluse import failed
 
 CONTEXT_NOTE = "context:"
-"""How the `source` of a note on what stands around a conversation begins; behind it stand the sources it tells of."""
+"""Prefix of the `source` of such a note; the ids of the context sources it tells of follow."""
 
 CONTINUE = "continue"
 """The source of a note that asks to go on with a reply that was cut off."""
 
 TOOLS = "tools"
-"""The source of what a note says of tools that came or went after the head was sent."""
+"""The source id under which a note lists tools that were added or removed after the head was sent."""
 
 CONTINUE_REQUEST = (
     "[Your last message was cut off. Go on exactly where it stops, in the middle of a word if need be: "
@@ -39,22 +40,22 @@ MISSING_CALL = (
 """What a model is told of a call that it announced and did not make."""
 
 MIN_KEPT_SHARE = 0.5
-"""Of the lines of a text, the share that must be the same for its change to be told line by line instead of as a whole."""
-
+"""The share of a text's lines that must be the same for its change to be told line by line instead of as a whole."""
 
 _GONE = "gone: "
 """Before the name of a tool that is no longer there, in a tools block."""
 
 
 def context_note(seq: int, at: str, turn: int, text: str, context: Sequence[ContextBlock]) -> Group:
-    """The note as a group of the record; `context` is what the model knows by it, whole, for later comparison."""
+    """A note as a group of the record. `context` holds the whole present text of each source it tells of, for later
+    comparison."""
     message = Message(seq=seq, role="user", content=text, at=at, synthetic=True)
     source = CONTEXT_NOTE + (", ".join(block.source_id for block in context) or CONTINUE)
     return Group(f"g{seq}", "note", (message,), turn, source, tuple(context))
 
 
 def known_context(head: Head, ledger: Ledger) -> dict[str, str]:
-    """What the model was told last, by source: in a note that it still sees, else in the head."""
+    """The text that the model was last told of each source, by source id: by a note that it still sees, else by the head."""
     known = head.texts_by_source
     for entry in ledger.live():
         if entry.group and entry.group.context:
@@ -63,7 +64,8 @@ def known_context(head: Head, ledger: Ledger) -> dict[str, str]:
 
 
 def without_tool_told(head: Head, ledger: Ledger) -> Head:
-    """The head without what a tool of the source's own name has told already, where that stands in view."""
+    """The head without the sources that a tool call in view shows already (the to-do list is shown by the tool that writes
+    it)."""
     told = _told_by_tools(ledger, {block.source_id for block in head.context})
     return msgspec.structs.replace(head, context=tuple(b for b in head.context if b.source_id not in told))
 
@@ -71,8 +73,8 @@ def without_tool_told(head: Head, ledger: Ledger) -> Head:
 def change_note(
     known: Mapping[str, str], now: Iterable[ContextBlock], ledger: Ledger
 ) -> tuple[str, tuple[ContextBlock, ...]]:
-    """What there is to say of the sources that differ now, and what is known of them then; an empty text where nothing does. What
-    a tool of the source's own name has told already (the to-do list) is not told again."""
+    """The text of a note on the sources whose text `now` differs from what is `known`, and the present text of those sources;
+    both empty where none differs. A source that a tool call in view shows already (the to-do list) is left out."""
     texts = {block.source_id: block.text for block in now}
     told = _told_by_tools(ledger, {*known, *texts})
     parts: list[str] = []
@@ -88,8 +90,8 @@ def change_note(
 
 
 def _told_by_tools(ledger: Ledger, sources: Collection[str]) -> set[str]:
-    """The sources whose words stand in view in a call: a tool called like a source writes it, and its newest call that succeeded
-    is shown as it was made."""
+    """The sources whose present text a tool call in view shows: a tool of the same name writes the source, and its newest
+    successful call is in view unchanged."""
     newest: dict[str, tuple[str, ToolCall]] = {}
     for group in reversed(ledger.groups_in_force):
         if group.kind != "round":
@@ -104,8 +106,8 @@ def _told_by_tools(ledger: Ledger, sources: Collection[str]) -> set[str]:
 
 
 def difference(before: str, after: str) -> tuple[Literal["new", "gone", "lines", "whole"], str]:
-    """How a text changed, for a model: in which way it is told, and the lines that came and went, or the whole where that is
-    shorter."""
+    """How a text changed, for a model: the form (`new`, `gone`, `lines`, `whole`), and the added and removed lines, or the whole
+    new text where that is shorter."""
     if not before:
         return "new", after
     if not after:
@@ -125,7 +127,8 @@ def difference(before: str, after: str) -> tuple[Literal["new", "gone", "lines",
 
 
 def tools_block(head: Sequence[ToolSpec], now: Sequence[ToolSpec]) -> ContextBlock:
-    """The tools there are now that the head does not have as they are, and those of the head that are gone: one a line."""
+    """The differences between the tools of the head and those of now, one a line: the schema of each new or changed tool, and
+    `gone: NAME` for each removed one."""
     known = {tool.name: tool for tool in head}
     there = {tool.name for tool in now}
     lines = [_GONE + tool.name for tool in head if tool.name not in there]
@@ -134,26 +137,26 @@ def tools_block(head: Sequence[ToolSpec], now: Sequence[ToolSpec]) -> ContextBlo
 
 
 def described_tools(head: Head, ledger: Ledger) -> frozenset[str]:
-    """The names of the tools that the model was told of whole: in the head, or in a note that it still sees."""
+    """The names of the tools whose schema the model has: in the head, or in a note that it still sees."""
     noted = _by_name(known_context(head, ledger).get(TOOLS, ""))
     return frozenset({*(tool.name for tool in head.tools), *noted})
 
 
 def tools_change(told: str, now: str) -> str:
-    """What a model is told of tools that came or went; empty where nothing did."""
+    """What a model is told of tools that were added or removed between two tools blocks; empty where none was."""
     before, after = _by_name(told), _by_name(now)
-    came = [line for name, line in after.items() if line != before.get(name) and line != _GONE + name]
+    added = [line for name, line in after.items() if line != before.get(name) and line != _GONE + name]
     went = [name for name, line in after.items() if line == _GONE + name != before.get(name)]
     went += [name for name, line in before.items() if name not in after and line != _GONE + name]
     back = [name for name, line in before.items() if name not in after and line == _GONE + name]
-    parts = [f"[new tools; call them with {CALL_TOOL}(name, arguments)]", *came] if came else []
+    parts = [f"[new tools; call them with {CALL_TOOL}(name, arguments)]", *added] if added else []
     parts += [f"[no longer there: {', '.join(went)}]"] if went else []
     parts += [f"[there again: {', '.join(back)}]"] if back else []
     return "\n".join(parts)
 
 
 def _by_name(block: str) -> dict[str, str]:
-    """The lines of a tools block by the name of their tool."""
+    """The lines of a tools block, by the name of the tool."""
     return {
         line.removeprefix(_GONE) if line.startswith(_GONE) else str(msgspec.json.decode(line)["name"]): line
         for line in block.splitlines()

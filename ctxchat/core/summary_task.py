@@ -1,6 +1,7 @@
-"""What a summariser is given: the original messages as text, the record so far, and word of what stays in view beside its text.
+"""Builds the prompts of a summariser (the model that writes a summary): the original messages as text, the summary so far (its
+"record"), and a description of what stays in view.
 
-Everything is data with ids; nothing here calls a model or knows its window.
+All of that is marked as data, with ids. Calls no model and knows no window.
 """
 
 from __future__ import annotations
@@ -36,29 +37,30 @@ RESULTS = {"run": 700, "change": 120, "read": 300, "search": 300, "fetch": 500, 
 """Tokens of a result that a summariser is shown, by what its call does: a file can be read again, an output cannot."""
 
 ANSWER, ATTACHED, NOTE, EDIT, ARGUMENTS = 1_500, 600, 300, 500, 300
-"""Tokens of what the model said, of a file that came along, of a note of ours, of one edit, of other arguments."""
+"""The most tokens that a summariser is shown of: an answer of the model, an attached file, a note, one edit, other arguments."""
 
 _SHOWN_LINE = expression(r"\d*\t|\[… lines \d+–\d+\]$")
 _PERCENT = expression(r"\s*\[?\s*\d{1,3} ?%\]?$")
-"""How far a program has come, at the end of a line."""
+"""A percentage at the end of a line, which shows a program's progress."""
 
 MAX_NAMED_CALLS = 4
-"""Calls of a batch that was cut off which are named."""
+"""How many calls without an answer are listed by name; of the others only the number is given."""
 
 MAX_DEFINITIONS_CHARS = 900
-"""Characters of the line that stands for a long file that was read."""
+"""The most characters of the list of definitions that stands for a long file that was read."""
 
 NEWEST, EACH, RESULT = 1_800, 160, 200
-"""Tokens of the newest messages as they are told to a summariser, together and each; characters of a result among them."""
+"""Of the newest messages, which stay in view: the most tokens that a summariser is shown of all and of each, and the most
+characters of a tool's result among them."""
 
 LAST, LAST_TOKENS = 3, 250
-"""Outputs of commands among those that are told whole, the last ones, and the tokens of each."""
+"""How many of the last results of commands and sub-agents among those are shown longer, and the most tokens of each."""
 
 RECORD_NOW, UPDATE_NOW = "Write the record now.", "Write now what changes in the record so far."
-"""The last words of what a summariser is asked."""
+"""The last line of a summariser's prompt: for a new record, and for an update of the record so far."""
 
 MAX_PLACE_CHARS = 160
-"""Characters of a message by which a reader finds it in the conversation."""
+"""Characters of a message that are quoted so that a model can find it in the conversation."""
 
 _NEEDS = frozenset({"folders", "network", "timeout", "cwd", "workdir", "background", "run_in_background"})
 
@@ -69,8 +71,9 @@ _MARK = re.compile(r"<(?=/?(?:message|record_so_far|stays)\b)")
 
 
 def summary_task(ledger: Ledger, step: Step, options: PlanOptions, instructions: str = "") -> SummaryTask:
-    """The task for a fold step. Groups that a summary stands for which a model wrote of them are not read again; those that only
-    code's or another agent's stands for are, as they were, and so is what was shortened."""
+    """The summariser's task for a fold step. Groups covered by a summary that a model wrote from the originals are not read
+    again. Those covered only by a summary of code's or of another agent's are read in full, and so are messages that were
+    shortened."""
     read, *instead = written(ledger)
     groups = ledger.groups_of(ledger.without(step.fold, read.covers))
     return SummaryTask(
@@ -84,17 +87,18 @@ def summary_task(ledger: Ledger, step: Step, options: PlanOptions, instructions:
 
 
 def _says_something(group: Group) -> bool:
-    """False for a note on how full the window was, which holds for nothing any more."""
+    """False for a note on how full the window was: it is out of date by now."""
     return group.source != CONTEXT_NOTE + BUDGET
 
 
 def output_room(task: SummaryTask, window: int) -> int:
-    """Tokens that the reply of a model with such a window may take: some think before they write."""
+    """The token limit for the summariser's reply: more than the summary needs, since some models think before they write."""
     return task.max_tokens * 2 + window // 16
 
 
 def shortened(task: SummaryTask, most: int) -> SummaryTask:
-    """The task with about `most` tokens to read, as far as what others wrote can stand for the earliest groups."""
+    """The task cut to about `most` tokens of input: the earliest groups are replaced by what code or another agent wrote of them
+    (`task.instead`), as far as there is such a text."""
     left = input_tokens(task.groups)
     for one in task.instead if left > most else ():
         groups = tuple(g for g in task.groups if g.id not in one.covers)
@@ -105,7 +109,7 @@ def shortened(task: SummaryTask, most: int) -> SummaryTask:
 
 
 def input_tokens(groups: Iterable[Group]) -> int:
-    """About how many tokens `render_input` makes of these groups; quick."""
+    """A quick estimate of the tokens of `render_input` for these groups."""
     longest = {"tool": RESULTS["read"], "assistant": ANSWER}
     return sum(
         30
@@ -117,7 +121,8 @@ def input_tokens(groups: Iterable[Group]) -> int:
 
 
 def _recent_context(ledger: Ledger, step: Step, options: PlanOptions) -> str:
-    """What the person said last, the newest messages, the person's messages and the facts that go along with the summary."""
+    """The description of what the summariser need not write, since it stays in view or stands beside the summary: the person's
+    last words, the newest messages, files, memos, the person's messages and the facts."""
     count = options.counter.count_text
     groups, folded = ledger.groups_of(step.fold), searchable(step.fold)
     stays = [
@@ -126,7 +131,7 @@ def _recent_context(ledger: Ledger, step: Step, options: PlanOptions) -> str:
         if e.group
         and not is_summary(e)
         and not any(name in folded for name in e.covers)
-        and not e.group.source.startswith(CONTEXT_NOTE)  # what stands around is told anew, and the notes on it go
+        and not e.group.source.startswith(CONTEXT_NOTE)  # the head is renewed, and the notes on its changes go
     ]
     kept = [e.group for e in stays if e.group]
     calls = {c.id: c for e in stays for g in ledger.groups_of(e.covers) for m in g.messages for c in m.calls}
@@ -160,21 +165,23 @@ def _recent_context(ledger: Ledger, step: Step, options: PlanOptions) -> str:
 
 
 def _newest(groups: Sequence[Group], calls: Mapping[str, ToolCall], count: Count) -> list[str]:
-    """A line or two for each message that stays, the newest that have room, in their order; `calls` are theirs as they were made,
-    whatever was cut of them since."""
+    """A line or two for each of the newest messages that stay, oldest first, as many as fit `NEWEST`. `calls` are the original
+    calls by id, whose arguments may have been shortened in the groups since."""
     lines: list[str] = []
     room, whole = NEWEST, LAST
     for group, message in ((g, m) for g in reversed(groups) for m in reversed(g.messages) if g.kind != "system"):
         called = "; ".join(f"{c.name} {first_line(use_of(c).target or c.arguments, 80)}" for c in message.calls)
         call = calls.get(message.call_id) if message.role == "tool" else None
         if call and is_to_do(call):
-            continue  # it says that the list was kept; the call before it has the list
+            continue  # the result only confirms; the list itself is in the call
         text = gist(call, message, RESULT) if call else " ".join(message.text.split())
         words = clip(text, EACH, count, " […] ")
         if call and whole and use_of(call).kind in {"run", "ask"}:
             whole -= 1
             words = clip(_folded(message.text), LAST_TOKENS, count)
-        role = "note" if group.kind == "note" else message.role  # as a message it is the person's, who never said it
+        role = (
+            "note" if group.kind == "note" else message.role
+        )  # a note has the role user, but the person did not write it
         line = f"- {message.id} {role}: {words}" + (f" [calls {called}]" if called else "")
         room -= count(line) + 1
         if room < 0:
@@ -193,10 +200,11 @@ def request_text(
     of: int = 1,
     update: bool = False,
 ) -> str:
-    """What a summariser is asked for one piece of the messages, with the record made of those before, or what changes in it."""
+    """A summariser's prompt for piece `number` of `of`. `previous` is the record of the pieces before, `beside` describes what
+    stays in view. `update`: ask only for what changes in that record."""
     parts = [f"<record_so_far>\n{previous}\n</record_so_far>"] if previous.strip() else []
     parts.append(f'<messages part="{number}" of="{of}">\n{piece}\n</messages>')
-    if beside.strip() and number == of:  # what stays is heeded once, where all of it is written together
+    if beside.strip() and number == of:  # once is enough: with the last piece, when the whole record is written
         parts.append(f"<stays>\n{beside}\n</stays>")
     if instructions.strip():
         parts.append(f"Wanted of this record besides: {instructions.strip()}")  # by the person, the agent or a hook
@@ -209,7 +217,8 @@ def request_text(
 
 
 def within_text(task: SummaryTask, *, update: bool = False) -> str:
-    """What is asked behind the conversation itself, of which the task's groups are to go."""
+    """A summariser's prompt for when it is added at the end of the conversation itself, to reuse its cached prefix. It says which
+    of the messages above are to be summarised."""
     first, last = task.groups[0].first, task.groups[-1].messages[-1]
     ends = first_line(last.text or " ".join(call.name for call in last.calls), MAX_PLACE_CHARS)
     parts = [f"What goes ends with the message of the role {last.role} that begins: {_harmless(ends)}"]
@@ -226,7 +235,7 @@ def within_text(task: SummaryTask, *, update: bool = False) -> str:
 
 
 def shorter_text(record: str, max_tokens: int, count: Count) -> str:
-    """What a summariser is asked for whose record is longer than its room."""
+    """A summariser's prompt for shortening a record that exceeds `max_tokens`."""
     room = room_in_words(max_tokens * 9 // 10, record, count)
     return (
         f"<record_so_far>\n{record}\n</record_so_far>\n\n"
@@ -240,8 +249,8 @@ def shorter_text(record: str, max_tokens: int, count: Count) -> str:
 
 
 def chunks(groups: Sequence[Group], max_tokens: int, count: Count) -> tuple[str, ...]:
-    """The groups as text in pieces of at most `max_tokens`, cut between groups. What a person said is never clipped: where it is
-    longer than a piece, it is told in several; another group as long as that is clipped."""
+    """The groups as text, in pieces of at most `max_tokens`, split between groups. A user message that is longer than a piece is
+    spread over several; any other group that long is clipped."""
     lists = [c for g in groups for m in g.messages for c in m.calls if is_to_do(c)]
     pieces: list[list[str]] = [[]]
     room = max_tokens
@@ -267,15 +276,15 @@ def _fitting(text: str, group: Group, max_tokens: int, count: Count) -> Iterator
 
 
 def render_input(group: Group, count: Count, to_do: ToolCall | None = None) -> str:
-    """A group as a summariser reads it: every message marked as data with its id and role, the person's whole, edits as short
-    diffs, results and answers clipped, images and other parts as placeholders. Of the to-do lists only `to_do` is told whole, and
-    of calls that were never answered the first."""
+    """A group as text for a summariser. Each message is marked as data with its id and role; the person's messages are whole,
+    edits are short diffs, results and answers are clipped, images and other parts are placeholders. Of all to-do lists only the
+    one in the call `to_do` is whole. Calls that were never answered are only listed by name."""
     pairs = list(zip(group.first.calls, group.messages[1:], strict=False))
     answered = tuple(call for call, result in pairs if not result.synthetic)
     calls = {c.id: c for c in answered}
     first = msgspec.structs.replace(group.first, calls=answered)
     told = [first, *(m for m in group.messages[1:] if not m.synthetic)]
-    if group.kind in {"note", "summary"}:  # as a message it is the person's, who never said it
+    if group.kind in {"note", "summary"}:  # these have the role user, but the person did not write them
         body = clip(first.text, ANSWER, count) if group.kind == "note" else first.text
         parts = [_marked(first, group.kind, body)]
     else:
@@ -293,7 +302,7 @@ def _marked(message: Message, role: str, body: str) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Text that cannot close the marks around it."""
+    """The text with an invisible character in every tag that could close the tags around it."""
     return _MARK.sub("<\u200b", text)
 
 
@@ -309,11 +318,11 @@ def _body(
             kind = use_of(call).kind if call else "other"
             if kind == "read" and not failed(message) and count(message.text) > RESULTS[kind]:
                 told = gist(call, message, MAX_DEFINITIONS_CHARS)
-                if ": " in told:  # what it defines says more than its head and tail
+                if ": " in told:  # the list of its definitions says more than its head and tail
                     return f"[{told}]"
             text = message.text
             if kind == "change" and call is not None and not failed(message) and any(_changes(call)):
-                text = _without_shown_lines(text)  # the diff in its call has them
+                text = _without_shown_lines(text)  # the diff of the call has these lines
             elif kind in {"run", "other"}:
                 text = _folded(text)
             return clip(text, RESULTS[kind], count)
@@ -326,8 +335,8 @@ def _body(
 
 
 def _folded(output: str) -> str:
-    """What a program said, a line that stands several times one behind the other once, with their number; so do lines that only
-    differ by how far the program has come. Empty lines that follow one another are one."""
+    """A program's output with repeated lines folded: three or more equal lines in a row become one and their number, and so do
+    lines that differ only in a percentage at the end. Empty lines in a row become one."""
     lines: list[str] = []
     for _, run in groupby(output.splitlines(), _without_percent):
         same = [line.rstrip() for line in run]
@@ -344,7 +353,7 @@ def _without_percent(line: str) -> str:
 
 
 def _without_shown_lines(result: str) -> str:
-    """The result of an edit without the lines of the file that it shows, but for the number of the first."""
+    """The result of an edit without the file's lines in it; only the number of the first such line is kept."""
     shown = [line for line in result.splitlines() if _SHOWN_LINE.match(line)]
     said = [line for line in result.splitlines() if not _SHOWN_LINE.match(line)]
     number = shown[0].partition("\t")[0] if shown else ""
@@ -352,7 +361,7 @@ def _without_shown_lines(result: str) -> str:
 
 
 def _message_text(message: Message, count: Count) -> str:
-    """What a person said, whole, with what came along clipped."""
+    """The person's own words, whole, and attached files, clipped."""
     if isinstance(message.content, str):
         return message.content
     along = (p for p in message.content if not isinstance(p, Text) or p.name)
@@ -365,7 +374,8 @@ def _placeholder(part: object) -> str:
 
 
 def _call(call: ToolCall, count: Count, to_do: ToolCall | None, nothing: bool) -> str:
-    """A call in words. Of a change that came to `nothing` only what it was about: its result says why."""
+    """A call in words. `nothing`: the call failed or was refused; of a change then only the target is named, since its result
+    says why."""
     if is_to_do(call) and call is not to_do:
         return f"[calls {call.name}: a later list stands below]"
     use = use_of(call)
@@ -379,14 +389,14 @@ def _call(call: ToolCall, count: Count, to_do: ToolCall | None, nothing: bool) -
 
 
 def _besides(call: ToolCall) -> str:
-    """What a call that runs a command asks for besides: folders, the network, a time. Such a need comes again."""
+    """The further arguments of a call that runs a command: folders, the network, a timeout. Later calls will need the same."""
     fields = fields_of(call.arguments) or {}
     given = (f"{name}={value}" for name, value in fields.items() if name in _NEEDS and value)
     return "".join(f", {first_line(one, 120)}" for one in given)
 
 
 def _changes(call: ToolCall) -> Iterator[str]:
-    """The texts that a call changes, as diffs; a file that it writes, by its lines."""
+    """The changes that a call makes to files, as diffs; a file that it writes is shown as added lines."""
     for old, new in exchanges(call):
         yield f"+ {new}" if old is None else _diff(old, new) or "[nothing changed]"
     if patch := patch_in(call):
@@ -394,7 +404,7 @@ def _changes(call: ToolCall) -> Iterator[str]:
 
 
 def _diff(old: str, new: str) -> str:
-    """The lines that differ, with one around them and a mark where lines between them are left out; empty where none does."""
+    """The lines that differ, each with one line of context, and `[…]` where lines are left out; empty where none differs."""
     before, after = old[:_MAX_DIFFED_CHARS].splitlines(), new[:_MAX_DIFFED_CHARS].splitlines()
     lines = list(unified_diff(before, after, lineterm="", n=1))[3:]
     more = max(len(old), len(new)) - _MAX_DIFFED_CHARS

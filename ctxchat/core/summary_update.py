@@ -1,4 +1,5 @@
-"""What changes in a record, put into it by headings, so that a summariser need not write again what still holds."""
+"""Merges an update into a record (the summary that a model wrote), section by section, so that the model need not write again
+what still holds. Text only; calls no model."""
 
 from __future__ import annotations
 
@@ -19,33 +20,32 @@ SECTIONS = (
 """The headings of a record, in their order."""
 
 STATES = frozenset({"Goal", "Progress", "Next steps"})
-"""Those of which only the newest holds: what is written takes their place. What is written of the others is added."""
+"""The sections that an update replaces, since only the newest state holds. To the other sections it adds."""
 
 MIN_SECTIONS = 3
-"""Of these headings, how many a text has that was written as a record."""
+"""A text with fewer of these headings than this is not taken for a record."""
 
 MAX_FILLED_SHARE = 0.8
-"""Of its room, what a record may fill that is added to; a fuller one is written anew, in fewer words."""
+"""A record that fills more than this share of its room is not updated but written anew, in fewer words."""
 
 REWRITTEN_SHARE = 0.65
-"""Of its room, what a record takes that is written anew for being full: if it filled it again, so it would be each time."""
+"""The share of its room that such a rewritten record may take: if it filled the room, it would be rewritten every time."""
 
 MAX_UPDATE_SHARE = 0.5
-"""Of the room, what an update may take at most."""
+"""The largest share of a record's room that an update may take."""
 
 _HEADING = re.compile(r"^##? +(.+?) *:? *$", re.MULTILINE)
 _AS_BEFORE = re.compile(r"^\W*as before\W*$", re.IGNORECASE)
 _WITHOUT = re.compile(r"^\W*(?:\[\s*(?:as before\W+)?without\b|without:)\W*(?P<gone>.*?)\]?\W*$", re.IGNORECASE)
 _WITHOUT_BELOW = re.compile(r"^\W*\[without: *(?P<gone>[^\]]+)\]\W*$", re.IGNORECASE | re.MULTILINE)
-"""As a line among others, where nobody was to write it: it still names what goes, and is no line of a record."""
+"""The same mark on a line further down, where no model was told to write it: it is obeyed all the same, and not kept as text."""
 _NONE = re.compile(r"\W*none\W*", re.IGNORECASE)
 _MIN_NAMED_CHARS = 4
-"""Characters of a line's beginning by which it is found."""
+"""The fewest characters of a line's beginning that identify the line."""
 
 
 def room_for_update(record: str, max_tokens: int, count: Count) -> int:
-    """Tokens that what changes in a record may take; 0 for a text that is no record, or that has to be written anew since little
-    room is left."""
+    """The token limit for an update of this record; 0 for a text that is no record, or so long that it has to be written anew."""
     tokens = count(record)
     if not _is_record(record) or tokens > max_tokens * MAX_FILLED_SHARE:
         return 0
@@ -64,7 +64,7 @@ def _is_record(text: str) -> bool:
 
 
 def updated(record: str, update: str) -> str:
-    """The record with what changes in it; empty where `update` has no section, so that nothing tells what it is about."""
+    """The record with an update merged into it; empty where `update` has no headings, so that it cannot be merged."""
     changes = _sections(update)
     changes.pop("", None)
     if not changes:
@@ -78,31 +78,32 @@ def updated(record: str, update: str) -> str:
 
 
 def _sections(text: str) -> dict[str, str]:
-    """What stands below each heading, that of one which comes twice together; what stands before the first under an empty one."""
-    found = list(_HEADING.finditer(text))
-    ends = [*(match.start() for match in found[1:]), len(text)]
-    opening = text[: found[0].start()].strip() if found else text.strip()
+    """The text below each heading, by heading. Texts under the same heading are joined; the text before the first heading has
+    the key ""."""
+    headings = list(_HEADING.finditer(text))
+    ends = [*(match.start() for match in headings[1:]), len(text)]
+    opening = text[: headings[0].start()].strip() if headings else text.strip()
     sections = {"": opening} if opening else {}
-    for match, end in zip(found, ends, strict=False):
-        title, body = _known(match[1].strip("* ")), text[match.end() : end].strip()
+    for match, end in zip(headings, ends, strict=False):
+        title, body = _standard_title(match[1].strip("* ")), text[match.end() : end].strip()
         sections[title] = f"{sections[title]}\n{body}" if title in sections else body
     return sections
 
 
-def _known(title: str) -> str:
-    """The heading of a record that is meant, where it was written shorter or longer."""
+def _standard_title(title: str) -> str:
+    """The heading from `SECTIONS` that a title shortens or extends; else the title itself."""
     low = title.lower()
     return next((one for one in SECTIONS if low.startswith(one.lower()) or one.lower().startswith(low)), title)
 
 
 def _in_order(titles: list[str]) -> list[str]:
-    """Each once: those of a record in its order, others where they stand."""
+    """The titles without repetitions: those in `SECTIONS` in that order, then the others in the order given."""
     known = {title: place for place, title in enumerate(SECTIONS)}
     return sorted(dict.fromkeys(titles), key=lambda title: known.get(title, len(known)))
 
 
 def _section(title: str, before: str, change: str) -> str:
-    """A section as it is once this was written of it."""
+    """The text of a section after an update: `before` is its old text, `change` the update's text for it."""
     if _NONE.fullmatch(change):
         return ""
     gone: list[str] = []
@@ -122,7 +123,7 @@ def _section(title: str, before: str, change: str) -> str:
 
 
 def _items(section: str) -> list[str]:
-    """The lines of a section, each with the lines below it that are set in."""
+    """The lines of a section, each joined with the indented lines below it."""
     items: list[str] = []
     for line in filter(str.strip, section.split("\n")):
         if items and line[0].isspace():
@@ -133,7 +134,7 @@ def _items(section: str) -> list[str]:
 
 
 def _subject(item: str) -> str:
-    """What an item is about, by which a newer one takes its place: its words before the colon, else all of them."""
+    """The words by which a newer item is known to replace this one: those before the colon, else the whole line."""
     head, _, value = item.partition("\n")[0].partition(": ")
     return _bare(head if value else item)
 
@@ -143,5 +144,5 @@ def _is_named(item: str, beginnings: list[str]) -> bool:
 
 
 def _bare(line: str) -> str:
-    """A line by its words alone, without what a list or emphasis puts around them."""
+    """The words of a line in lower case, without list marks and punctuation."""
     return " ".join(re.sub(r"^\s*\d+[.)]\s|[^\w\s]", " ", line).split()).lower()

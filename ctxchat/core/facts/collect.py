@@ -1,7 +1,8 @@
-"""The evidence ledger: exact facts kept by code when messages are folded, since summaries lose paths, commands and names.
+"""Collects the exact facts that code keeps when messages are folded (the "evidence"), since summaries lose paths, commands and
+names.
 
-Facts come from the record's groups, never from a summary's text, so nothing nests and nothing drifts from compaction to
-compaction; the newest value stands, and an error that was mended is none.
+Facts are read from the original groups, never from a summary's text, so they do not drift from compaction to compaction. Of
+several values of one thing the newest is kept; errors that were solved are dropped.
 """
 
 from __future__ import annotations
@@ -26,41 +27,41 @@ from ctxchat.core.tooluse import command_line, part_checked, use_of
 from ctxchat.core.view import View
 
 MAX_FACTS_OF_A_KIND = 300
-"""Facts of one kind that are carried on, those that matter most; what is shown is capped in tokens besides."""
+"""The most facts of one kind that are kept, by importance; what a model is shown is also limited in tokens."""
 
 KEPT_GATHERINGS = 4
-"""Places of the record up to which is kept what was gathered there: planning tries a few, one behind the other."""
+"""How many results of `Memory.gathered` are kept for each function: planning tries several ends of a fold, one after the
+other."""
 
 OPEN_ERROR_TURNS = 2
-"""Turns after which an error that nothing said again is taken for solved, or for none of the work's; so is a run that failed."""
+"""Turns after which an error or a failed run that did not come up again is taken for solved or unimportant."""
 
 OPEN_ERROR_MESSAGES = 80
-"""The same in messages of one long turn, where something else ran well since."""
+"""The same as a number of messages, for long turns; only where another command succeeded since."""
 
 _ROOTS = frozenset(
     {"etc", "home", "mnt", "opt", "private", "root", "srv", "tmp", "usr", "var", "Users", "Volumes", "workspace"}
 )
-"""Where paths begin on most machines."""
+"""Top-level folders of most machines."""
 
 _INSTEAD = re.compile(
     r"\b(?:instead of|rather than|in place of|no longer(?: use)?|switch(?:ed|ing)? (?:away )?from)"
     r" (?:the |our )?[`'\"]?([\w][\w./-]+\w)",
     re.IGNORECASE,
 )
-"""What is not to be any more: "Postgres instead of SQLite"."""
+"""A thing that is given up for another: "Postgres instead of SQLite"."""
 _NAME = re.compile(r"[A-Za-z_$][\w$]{2,}")
 _FILE = re.compile(r"[\w./-]*\w\.\w{1,5}(?![\w.])")
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _CHANGING: frozenset[FactKind] = frozenset({"rule", "decision", "command", "error", "number"})
-"""What a later message can make untrue."""
-
+"""The kinds of facts that a later message can make untrue."""
 
 Asked = TypeVar("Asked", bound=Hashable)
 Answer = TypeVar("Answer")
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
-    """What one group tells: its facts, what it makes untrue, and whether something was changed or run in it."""
+    """The findings in one group: its facts, what it makes untrue (`gone`), and whether it changed or ran something (`done`)."""
 
     facts: tuple[Fact, ...] = ()
     gone: tuple[Gone, ...] = ()
@@ -68,12 +69,14 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 
 
 _NOTHING, _DONE = Found(), Found(done=True)
-"""What most groups tell, held once for all of them."""
+"""The findings in most groups, shared to save memory."""
 
 
 class Memory:
-    """Facts found so far, by the group's first message, so that a compaction need not look again, and the `names` that stand in
-    files now, by the path that a call named a file by. `shown` gives a group as a model may be told of it."""
+    """A cache of the facts found in each group, so that a compaction need not search the whole record again.
+
+    `shown` gives a group as a model may see it (with secrets masked). `names` are the names in code that each file has now, by
+    the path with which a call named the file."""
 
     def __init__(self, shown: Callable[[Group], Group] = lambda group: group) -> None:
         self.shown = shown
@@ -83,8 +86,7 @@ class Memory:
         self._gathered: dict[object, list[tuple[Sequence[Group], object]]] = {}
 
     def once(self, work: Callable[[Asked], Answer], asked: Asked) -> Answer:
-        """What `work` makes of a value that does not change, worked out the first time: a compaction looks at the whole
-        record."""
+        """The result of `work(asked)`, computed once and then remembered. `work` must give the same result each time."""
         key = (work, asked)
         if key not in self._once:
             self._once[key] = work(asked)
@@ -93,8 +95,8 @@ class Memory:
     def gathered(
         self, work: Callable[[Memory, Answer | None, Sequence[Group]], Answer], groups: Sequence[Group]
     ) -> Answer:
-        """What `work` makes of these groups. It is given what it made of the first of them, where an earlier compaction took
-        those, and the rest: it leaves that as it is."""
+        """The result of `work` for these groups. `work(memory, before, more)` extends `before`, its remembered result for the
+        first of the groups (None where there is none), by the groups `more`. It must not change `before`."""
         kept = cast("list[tuple[Sequence[Group], Answer]]", self._gathered.setdefault(work, []))
         groups = tuple(groups)
         longest_first = sorted(kept, key=lambda one: -len(one[0]))
@@ -102,12 +104,12 @@ class Memory:
         start = len(known[0]) if known else 0
         if known and start == len(groups):
             return known[1]
-        made = work(self, known[1] if known else None, groups[start:])
-        kept[:] = [*kept[1 - KEPT_GATHERINGS :], (groups, made)]
-        return made
+        result = work(self, known[1] if known else None, groups[start:])
+        kept[:] = [*kept[1 - KEPT_GATHERINGS :], (groups, result)]
+        return result
 
     def find_facts(self, group: Group) -> Found:
-        """What a group of the record tells."""
+        """The findings in a group of the record, remembered after the first search."""
         known = self._found.get(group.first)
         if known is None:
             shown = self.shown(group)
@@ -119,7 +121,7 @@ class Memory:
         return known
 
     def stands(self, fact: Fact) -> bool:
-        """False for a symbol whose file is known to have no such name any more."""
+        """False for a symbol that its file is known to have no longer; True for any other fact."""
         names = self.names.get(fact.value) if fact.kind == "symbol" else None
         return names is None or fact.key in names or not _NAME.fullmatch(fact.key)
 
@@ -131,8 +133,9 @@ def collect(
     per_kind: int | None = MAX_FACTS_OF_A_KIND,
     staying: Iterable[Group] = (),
 ) -> Evidence:
-    """The facts of these groups with those of an earlier compaction: each once, the newest value standing, at most so many of
-    a kind. What the agent looked up again came up again. What groups that are `staying` in view tell otherwise is left out.
+    """The facts of these groups merged with those of an earlier compaction (`previous`): each thing once with its newest value,
+    at most `per_kind` facts of a kind. A fact that the agent looked up with recall counts as mentioned again. Facts that groups
+    `staying` in view contradict are left out.
     """
     memory = memory or Memory()
     facts: list[Fact] = []
@@ -149,7 +152,7 @@ def collect(
         found = memory.find_facts(group)
         newer += (fact for fact in found.facts if fact.kind in _CHANGING or fact.kind == "changed")
         later += found.gone
-    facts.sort(key=lambda fact: (fact.turn, fact.seq))  # the place alone lies of a late result
+    facts.sort(key=lambda fact: (fact.turn, fact.seq))  # a late result has a number that is out of order
     fresh = Evidence(tuple(facts), gone=tuple(gone))
     evidence = merged([previous, fresh] if previous else [fresh], per_kind)
     if memory.names:
@@ -168,14 +171,15 @@ def _needed(fact: Fact, turn: int) -> Fact:
 
 
 def _still_true(evidence: Evidence, newer: Evidence) -> Evidence:
-    """The facts without those that newer ones contradict: another value, a later outcome, a solved error, a choice overturned."""
+    """The facts without those that newer ones contradict: by another value, a later outcome, a solved error, another decision."""
     now = {_thing(fact): fact.value for fact in merged([evidence, newer], None).facts}
     facts = (f for f in evidence.facts if f.kind not in _CHANGING or now.get(_thing(f)) == f.value)
     return msgspec.structs.replace(evidence, facts=tuple(facts))
 
 
 def merged(several: Iterable[Evidence], per_kind: int | None = MAX_FACTS_OF_A_KIND) -> Evidence:
-    """Facts from several places as one ledger, whatever their order: what was said last is what counts."""
+    """Several collections of facts as one, whatever their order: of each thing the newest fact is kept, at most `per_kind` facts
+    of a kind (None: all)."""
     several = list(several)
     gone = newest(one for evidence in several for one in evidence.gone)
     kept: dict[tuple[FactKind, str], Fact] = {}
@@ -195,12 +199,13 @@ def merged(several: Iterable[Evidence], per_kind: int | None = MAX_FACTS_OF_A_KI
 
 
 def _thing(fact: Fact) -> tuple[FactKind, str]:
-    """What a fact is about: of two about one thing the newer stands. Of the runs of one program in one folder, whatever their
-    options, that is the last that did not fail, and the last that did; of tests both of all of them and of a part."""
+    """The key of the thing that a fact is about; of two facts with the same key the newer is kept. Runs of one program in one
+    folder share a key whatever their options, except that failed and other runs, and runs of a part of the tests, have their
+    own."""
     if fact.kind == "command":
         line = command_line(fact.key)
         if line.program == "git commit" and not _failed(fact):
-            return "command", fact.key  # each is a deed of its own
+            return "command", fact.key  # every commit is kept
         how = f"{'failed' if _failed(fact) else 'ran'}{' in part' if part_checked(fact.key) else ''}"
         return "command", f"{how} {name_in(line.folder)}: {line.program or fact.key}"
     if fact.kind == "number" and (not fact.value or fact.value.endswith("%")):
@@ -209,7 +214,7 @@ def _thing(fact: Fact) -> tuple[FactKind, str]:
 
 
 def _standing(facts: Iterable[Fact]) -> list[Fact]:
-    """The facts without values set anew, failures of what ran well since, and errors that are solved."""
+    """The facts without outdated values, overturned decisions, failed runs that succeeded since, and solved errors."""
     some = list(facts)
     newest = max((f.turn for f in some), default=0)
     end = max((f.seq for f in some), default=0)
@@ -247,7 +252,7 @@ def _root(path: str) -> str:
 
 
 def _overturned(facts: Iterable[Fact]) -> dict[str, int]:
-    """What a decision or a rule takes another thing in the place of, with the place of the newest that says so."""
+    """The things that a decision or a rule gave up for another, with the message number of the newest that says so."""
     newest: dict[str, int] = {}
     for fact in facts:
         if fact.kind in {"rule", "decision"} and not FORBIDS.search(fact.key):
@@ -261,13 +266,14 @@ def _failed(command: Fact) -> bool:
 
 
 class _Runs:
-    """When each command ran last, and when it ran last and did not fail, by its program, its folder and the part it checked."""
+    """The message numbers at which each command last ran, and last ran without failing, by its program, its folder and the part
+    of the tests that it ran."""
 
     def __init__(self, commands: Iterable[Fact]) -> None:
         self._last: defaultdict[tuple[str, bool], dict[tuple[str, str], int]] = defaultdict(dict)
         self._well: list[Fact] = []
         self.checked = 0
-        """When something ran well last that does more than move files about."""
+        """The message number of the last success of a command that does more than move files about."""
         for run in commands:
             line, well = command_line(run.key), not _failed(run)
             for what in ((line.program or run.key, False), *([(line.program or run.key, True)] if well else [])):
@@ -279,19 +285,19 @@ class _Runs:
                 self._well.append(run)
 
     def passed_since(self, error: Fact) -> bool:
-        """A test or a file that an error names was run well since, by whatever program."""
+        """True where a test or a file that an error names was run successfully since, by any program."""
         names = {name_in(path) for path in _FILE.findall(error.key)}
         return any(run.seq > error.seq and self._is_about(run.key, error.key, names) for run in self._well)
 
     @staticmethod
     def _is_about(command: str, error: str, names: set[str]) -> bool:
-        """A command names a file that an error names, or checked just the test that it names."""
+        """True where a command names a file that an error names, or ran just the test that the error names."""
         test = re.split(r"::|/| ", part_checked(command))[-1]
         return any(stands(name, command) for name in names) or bool(_NAME.fullmatch(test) and stands(test, error))
 
     def since(self, fact: Fact, command: str, *, well: bool) -> bool:
-        """What a command line runs ran again after this fact, in the same folder as far as it is told; of tests all of them,
-        or the same part."""
+        """True where the command's program ran again after this fact, in the same folder as far as that is known; for tests: all
+        of them or the same part. `well`: only runs that did not fail count."""
         line, part = command_line(command), part_checked(command)
         here = name_in(line.folder)
         found = self._last.get((line.program or command, well), {})
@@ -303,7 +309,8 @@ class _Runs:
 
 
 def _solved(fact: Fact, runs: _Runs, edits: Iterable[Fact]) -> bool:
-    """True for an error that its command did not say again, or whose file was changed before something else ran well."""
+    """True for an error whose command ran again since, or whose file was changed before another command succeeded. (If the error
+    had come up again, it would be a newer fact.)"""
     if runs.since(fact, fact.value, well=False):
         return True
     if any(fact.seq < e.seq < runs.checked and name_in(e.key) in fact.key for e in edits):
@@ -312,15 +319,15 @@ def _solved(fact: Fact, runs: _Runs, edits: Iterable[Fact]) -> bool:
 
 
 def _merged(before: Fact, fact: Fact) -> Fact:
-    """Another mention of a thing: the newer's value stands, whoever counts for most, and a turn counts once."""
+    """Two mentions of one thing as one fact: with the newer value, the more important speaker, and each turn counted once."""
     new = fact if fact.seq >= before.seq else before
     kind = before.kind if KINDS.index(before.kind) < KINDS.index(fact.kind) else fact.kind
     by = max(before.by, fact.by, key=SPEAKERS.__getitem__)
     turns = before.turns + fact.turns if fact.turn > before.turn else max(before.turns, fact.turns)
     old = before if new is fact else fact
-    value = new.value or old.value if kind == "symbol" else new.value  # where it stands is told by some calls only
-    times = new.times  # of this form: that another was run before is not told by it
-    if before.key == fact.key and CUT not in fact.key:  # two that were cut may end in different ways
+    value = new.value or old.value if kind == "symbol" else new.value  # only some calls tell a symbol's file
+    times = new.times  # counts runs of exactly this command line
+    if before.key == fact.key and CUT not in fact.key:  # two commands that were cut may differ in what was cut
         times = before.times + fact.times if fact.seq > before.seq else max(before.times, fact.times)
     return Fact(
         kind, new.key, value, new.seq, by, max(before.turn, fact.turn), turns, times if kind == "command" else 1
@@ -328,8 +335,8 @@ def _merged(before: Fact, fact: Fact) -> Fact:
 
 
 def survival(evidence: Evidence, view: View) -> tuple[FactCount, tuple[Fact, ...]]:
-    """How many of these facts a view still holds, and the lost ones. Names that only stood in a file that was read count for
-    nothing: they are in it still."""
+    """How many of these facts a view still shows, and the lost ones. Names that were only seen in a file that was read do not
+    count: the file still has them."""
     shown = _Shown(view)
     own = [fact for fact in evidence.facts if fact.by != "tool"]
     lost = tuple(fact for fact in own if not _is_shown(fact, shown))
@@ -339,7 +346,8 @@ def survival(evidence: Evidence, view: View) -> tuple[FactCount, tuple[Fact, ...
 def kept_facts(
     evidence: Evidence, view: View, change: Change, ledger: Ledger, memory: Memory
 ) -> tuple[FactCount, tuple[Fact, ...]]:
-    """Facts that the view holds or has one read away, and the lost ones. What only became shorter names its whole text."""
+    """How many facts the view shows or can reach with one read, and the lost ones. A shortened message points to its full text,
+    so the facts in it can be reached."""
     held, missing = survival(evidence, view)
     shorter = [ledger.group(g) for e in change.edits if e.kind == "shrink" and e.replacement for g in e.covers]
     near = {(fact.kind, fact.key) for group in shorter for fact in memory.find_facts(group).facts}
@@ -348,12 +356,14 @@ def kept_facts(
 
 
 class _Shown:
-    """What a view says, text by text, and where each word of it stands: only there is looked for a fact that has it."""
+    """An index of the texts of a view by their words, so that a fact is searched for only in texts that have its words."""
 
     def __init__(self, view: View) -> None:
         self._texts = [text for text in map(plain, _view_texts(view)) if text]
         self._places: dict[str, list[int]] = {}
-        for place, text in enumerate(self._texts):  # one by one: all of it at once would hold up other threads
+        for place, text in enumerate(
+            self._texts
+        ):  # one by one, since a single search would block other threads for long
             for word in set(_WORD.findall(text)):
                 self._places.setdefault(word, []).append(place)
 
@@ -375,7 +385,7 @@ def _view_texts(view: View) -> Iterator[str]:
 def _is_shown(fact: Fact, shown: _Shown) -> bool:
     key = plain(fact.key)
     if key.endswith(CUT) or (fact.kind == "command" and CUT in key):
-        key = key.partition(CUT)[0].rpartition(" ")[0] or key  # the last word may be a half one
+        key = key.partition(CUT)[0].rpartition(" ")[0] or key  # the last word may be cut
     if fact.kind != "number" or not fact.value:
         return shown.has(key)
     return shown.has(plain(line_of(fact))) or (shown.has(key) and shown.has(plain(fact.value)))

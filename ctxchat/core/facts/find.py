@@ -1,7 +1,7 @@
-"""Finding exact facts in messages: rules and decisions that somebody said, files and commands with what came of them, symbols.
+"""Finds exact facts in messages: rules and decisions, files, commands and their outcomes, errors, numbers and names in code.
 
-Only what happened counts: a call that failed, was refused or was stopped did nothing, and what a listing, a log or a quotation
-shows was said by nobody. Patterns and nothing else; what is kept of the facts is decided in `collect`.
+Only what happened counts: a call that failed or was refused did nothing, and text in a listing, a log or a quotation was said by
+nobody. Uses patterns only, no model; `collect` decides which of the facts are kept.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ from ctxchat.core.tooluse import (
 )
 
 _MAX_FACT_CHARS = 240
-"""Characters of a sentence, an error or a command that are kept."""
+"""The most characters that are kept of a sentence, an error or a command."""
 
 CUT = "…"
-"""The end of a sentence, an error or a command that is longer than what is kept of it."""
+"""Stands where a sentence, an error or a command was cut."""
 
 STOPPED, WITH_ERRORS = "stopped before its end", "with errors"
-"""How a command ended whose exit code nobody knows."""
+"""Outcomes of a command whose exit code is unknown."""
 
 _BAD = expression(rf"\b[1-9]\d* (?:failed|errors?)\b|\bfailed\Z|{STOPPED}|{WITH_ERRORS}")
 
 _MAX_RECALLED_MESSAGES = 3
-"""Messages of one answer of recall that count as looked up."""
+"""The first messages of one answer of recall, this many, count as looked up again."""
 
 _MAX_SCANNED_CHARS = 8_000
-"""Characters at the head of a message that are looked through; half as many at its tail."""
+"""The most characters at the head of a message that are searched; half as many at its tail."""
 
 _MAX_REPORTED = 240
-"""Paths of an agent's report that are taken."""
+"""The most paths that are taken from the report of a sub-agent."""
 
 _MAX_SYMBOL_CHARS = 60_000
-"""Characters of what a call writes or reads that are looked through for symbols."""
+"""The most characters of what a call writes or reads that are searched for symbols."""
 
 _ENDINGS = frozenset(
     re.findall(
@@ -75,15 +75,15 @@ _PATH = expression(
 )
 _URL = expression(r"\b(?:https?|wss?|ftp|ssh|git|postgres(?:ql)?|mysql|redis|amqp|file)://[^\s<>\"'`)\]}]+")
 _FURTHER = expression(r"://[^/]*(?:[:@]|/\S)|\A(?!https?:)")
-"""An address of more than a site's name."""
+"""Matches an address that has more than the name of a site."""
 _TALLY = expression(r"(?<![\w.])\d+ (?:passed|failed|skipped|errors?|warnings?)\b(?! \(\d+ fixed, 0 remaining)")
 _GUIDE = expression(
     r"(?:\A|/)(?:(?:docs?|guides?|skills?)/.*|(?:README|CLAUDE|AGENTS|CONTRIBUTING|SKILL)\b[^/]*)\.(?:md|mdx|rst)\Z"
 )
-"""A document that tells how things are done anywhere, whose blocks are examples."""
+"""The path of a guide: a document whose code blocks are examples, not code of the project."""
 _SHOWN = expression(r"^ *(`{3,}|~{3,}).*?(?:^ *\1[ \t]*$|\Z)|^ {0,3}>[^\n]*", re.MULTILINE | re.DOTALL)
 _MIN_PASTED_LINES = 15
-"""So many lines without an empty one between are a log or a listing, not somebody's words; a rule in them is one all the same."""
+"""A block of this many lines without an empty one is taken for a pasted log or listing; only rules are still read from it."""
 
 _TRACE = expression(
     r"^[ \t]*(?:Traceback \(most recent|File \"[^\"\n]+\", line \d|at [\w.$<>\[\] ]+ ?\(?[^\s()]+:\d+|Caused by:|goroutine \d"
@@ -94,51 +94,52 @@ _TRACE = expression(
     r"|\S\.\w{1,5}:\d+:\d+:|\bat (?:\w+\.){2,}\w+\()[^\n]*$",
     re.MULTILINE,
 )
-"""Lines of a pasted error, a stack trace, a log or a server's refusal: nobody's words. Their paths are looked at all the same."""
+"""Lines of a pasted error, a stack trace, a log or a server's refusal. Not the person's words; only paths are still read from
+them."""
 _OUTPUT = expression(
     r"^(?:\S*[➜❯] |[$%#>] \w|\S+@\S+[:~]\S*[$#%] |> \S+@\d|\s*\{?\"\w+\":)|\{\"\w+\":|^\s+at \S+ \(|\bcode: '\w+'|[─-╿▀-▟⎿⏺❯●]",
     re.MULTILINE,
 )
-"""What a pasted terminal, log or JSON has: what its lines begin with, and what only a screen draws."""
+"""Signs of a pasted terminal, log or JSON: beginnings of its lines, and characters that only a screen draws."""
 _OBJECT = expression(r"^[^\n]*\{\"\w+\":(?:[^\n]+\n){0,40}?[^\n]*\}[ \t]*$", re.MULTILINE)
-"""A pasted object, from the line that it begins in to the one that it ends in, as a terminal wraps a server's refusal."""
+"""A pasted JSON object over up to 40 lines, such as a server's refusal that a terminal wrapped."""
 _WRAPPED = expression(r"^agentId: [^\n]*|^<(usage)>.*?</\1>", re.MULTILINE | re.DOTALL)
-"""What a program writes around the answer of an agent."""
+"""Lines that a program adds to the answer of a sub-agent."""
 _EMPTY_LINE = expression(r"\n[ \t]*\n")
 _WHOLE_HEAD = expression(r"(?:\n[^\n]{0,200}|\S{0,200})\Z")
 _WHOLE_TAIL = expression(r"\A(?:[^\n]{0,200}\n|\S{0,200})")
 _COMMENT = expression(r"^\s*#.*$", re.MULTILINE)
 _FED = expression(r"(<<-?[ \t]*(['\"]?)(\w+)\2[^\n]*)\n\s*([^\n]*)\n(?:.*?\n)??\s*\3\b", re.DOTALL)
-"""A text that a command reads until a word stands on a line (`<<EOF`)."""
+"""A here-document of a shell command (`<<EOF`)."""
 _LAST_PART = expression(r"(?:&&|;) ([^&;|'\"]{1,120})\Z")
-"""What a command line runs last, where it is short."""
+"""The last part of a command line, where it is short."""
 _ON_THE_SPOT = expression(
     r"(?:^|[\s;&|/])(?:python3?|node|tsx|bun|deno|ruby|perl|bash|sh|php)\s+(?:-\w+\s+)*(?:-[ce]\b|-\s*<<|<<|/tmp/\S+)"
 )
-"""A script among a command's words, on its input, or in a file made to be thrown away."""
+"""A throw-away script: in an argument of the command, on its input, or in a file below /tmp."""
 _GOES_ON = expression(r"(?:\b(?:do|then|else)|[({|&;\\])\Z")
-"""The end of a line of a command that the next one belongs to."""
+"""The end of a command's line that continues on the next line."""
 _LAST_WORDS = 8
-"""Characters in which that is looked for."""
+"""How many characters at the end of a line are searched for that."""
 _NOTHING_FOUND = expression(
     r"\s*(?:\[?\(?no (?:\w+ )?(?:match|file|result|hit|output)|(?:found )?0 )|\s*\Z", re.IGNORECASE
 )
 _FOLDER = expression(r"(?:[a-z0-9_.-]*[a-z][a-z0-9_.-]*/)+[a-z0-9_.-]*")
-"""A relative folder; with capitals or no letters it is more often one thing or another than a place."""
+"""A relative folder; words with capitals, or without letters, are more often alternatives ("A/B") than a folder."""
 _SLASHED = expression(r"[\w-]+(?:/[\w-]+)+")
-"""A folder, or alternatives: `src/core/facts`, and "comments/operators"."""
+"""Words with slashes between: a folder (`src/core/facts`) or alternatives ("comments/operators")."""
 _PARTIAL = expression(r"\[masked |REDACTED|\*\*\*|…|\.\.\.|[\n<>|]")
-"""What a path has that was masked or cut off: no file has that name."""
+"""Marks of a path that was masked or cut off, so that no file has that name."""
 _QUOTES = frozenset("`'\"")
 _NO_FILE = expression(r"(?:\d[\d./]*\Z|(?:node|next|vue|nuxt|react|express|three|chart|d3|p5)\.js\Z)", re.IGNORECASE)
 _QUOTED_PATH = expression(r"""(?P<mark>['"`])(?P<path>~?/[^'"`\n]{1,300}\.\w{1,5})(?P=mark)""")
 _STRINGS = expression(r"'[^'\n]*'|\"[^\"\n]*\"|<<.*", re.DOTALL)
-"""In a command: patterns and texts, which name no file that is looked at."""
+"""Quoted strings and here-documents in a command: patterns and texts, which name no file that the command reads."""
 _WORD = expression(r"[^\W\d_]{2}")
 _HIT = expression(r"^(?P<path>[\w./~@+-]*\w\.\w{1,5})(?=[:-]\d{1,8}[:-]|\s*$)", re.MULTILINE)
-"""A file in what a search gives: before a line's number, or alone."""
+"""A file in the result of a search: before a line number, or alone on its line."""
 _MAX_FILES_FOUND = 6
-"""Files of a search that are told."""
+"""A search result with more files than this is a listing, from which no paths are taken."""
 _RATE = expression(r"\d[\d.,]*[A-Za-z]*/\w+$")
 _SENTENCE = expression(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]?")
 _RULE = expression(
@@ -165,7 +166,7 @@ _STEP = expression(
     r"\b(?:let's|I'?(?:ll| will)|going) .*\bto (?:see|find|locate|check|look|search|open|read|list|inspect|understand)\b",
     re.IGNORECASE,
 )
-"""The next step, which decides nothing."""
+"""A sentence that announces the next step, which is no decision."""
 _DIGIT = expression(r"\d")
 _IDENTIFIER = expression(
     r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b"
@@ -174,7 +175,7 @@ _IDENTIFIER = expression(
 _HEADING = expression(r"^m(\d{1,12}) \((call of )?", re.MULTILINE)
 _MARKED = expression(r"`[^`]*`")
 _CALLED = expression(r"`(?:[\w$]+\.)*([A-Za-z_$][\w$]{2,60})\(\)`|`(--?[a-z][\w-]+)`")
-"""A function or an option, in code marks."""
+"""A function or a command-line option in code marks."""
 
 
 def facts_of(group: Group) -> tuple[Fact, ...]:
@@ -183,7 +184,7 @@ def facts_of(group: Group) -> tuple[Fact, ...]:
     results = {m.call_id: m for m in group.messages if m.role == "tool"} if group.kind == "round" else {}
     if group.kind not in {"system", "summary", "stray", "note"} and group.first.role != "tool":
         said = _said_facts(group.first, group)
-        if any(map(refused, results.values())):  # what it was about to do, the person did not want
+        if any(map(refused, results.values())):  # the person did not want what the agent was about to do
             said = (fact for fact in said if fact.kind not in {"decision", "number", "symbol"})
         facts += said
     for call in group.first.calls if group.kind == "round" else ():
@@ -195,13 +196,14 @@ def facts_of(group: Group) -> tuple[Fact, ...]:
 
 
 def recalled(group: Group) -> tuple[int, ...]:
-    """Places of the messages that the agent looked up again in this group, the best of each answer; a call's with its result."""
-    found: list[int] = []
+    """The numbers of the messages that the agent looked up with recall in this group: the best matches of each answer; for a call
+    also the number of its result."""
+    seqs: list[int] = []
     for message in group.messages:
         if message.role == "tool" and message.name == "recall":
-            for place, call in _HEADING.findall(message.text)[:_MAX_RECALLED_MESSAGES]:
-                found += [int(place), int(place) + 1] if call else [int(place)]
-    return tuple(found)
+            for seq, call in _HEADING.findall(message.text)[:_MAX_RECALLED_MESSAGES]:
+                seqs += [int(seq), int(seq) + 1] if call else [int(seq)]
+    return tuple(seqs)
 
 
 # ── what somebody said ──
@@ -242,14 +244,15 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
 
 
 def carries(sentence: str) -> bool:
-    """A sentence of a person that holds from then on: a rule, a choice, or something that is not to be."""
+    """True for a person's sentence that stays valid from then on: a rule, a decision, or a prohibition."""
     return bool(_RULE.search(sentence) or FORBIDS.search(sentence)) or (
         bool(_DECISION.search(sentence)) and _decides(sentence)
     )
 
 
 def _decides(sentence: str) -> bool:
-    """The word for a decision stands in the sentence itself, not in code marks or a file's name, and nothing is asked."""
+    """True where the word for a decision stands in the sentence itself (not in code marks or a file name), and the sentence is
+    neither a question nor an announced step."""
     return (
         not asks(sentence)
         and bool(_DECISION.search(_PATH.sub(" ", _MARKED.sub(" ", sentence))))
@@ -258,7 +261,8 @@ def _decides(sentence: str) -> bool:
 
 
 def _paths(text: str, *, by_person: bool = False, most: int = 60) -> Iterator[str]:
-    """Files and folders that a text names; `a/b/c` without marks around is a list. A person may put an @ in front."""
+    """Files and folders that a text names. Words with slashes between (`a/b/c`) are taken for alternatives unless they are in
+    code marks or quotes. A person may put an @ before a path."""
     for match in some(_QUOTED_PATH, text, most // 3):
         yield match["path"]
     for match in some(_PATH, _QUOTED_PATH.sub(" ", text), most):
@@ -270,19 +274,20 @@ def _paths(text: str, *, by_person: bool = False, most: int = 60) -> Iterator[st
 
 
 def _text_around(text: str, match: re.Match[str]) -> str:
-    """The characters before and after."""
+    """The characters right before and after a match, a space at the ends of the text."""
     return (text[match.start() - 1 : match.start()] or " ") + (text[match.end() : match.end() + 1] or " ")
 
 
 def _pastes_left_out(text: str, message: Message) -> str:
-    """What a person wrote without the logs and listings in it."""
+    """The text without pasted logs and listings, where a person wrote it."""
     if message.role != "user":
         return text
     return "\n".join(block for block in _EMPTY_LINE.split(text) if block.count("\n") + 1 < _MIN_PASTED_LINES)
 
 
 def _spoken_text(message: Message) -> str:
-    """What somebody said: without code blocks, quoted lines, the texts of files that came along, and what programs put there."""
+    """The author's own words, without code blocks, quoted lines, the text of attached files and text that programs added; the
+    names of attached files are included."""
     content = () if isinstance(message.content, str) else message.content
     along = [part.name for part in content if isinstance(part, Text) and part.name]
     said = own_words(message) if message.role == "user" else spoken(message)
@@ -297,7 +302,7 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
     at: At = (result.seq, "assistant", group.turn)
     again = use.kind == "read" and use.target.startswith(SAVED)
     if refused(result) or result.synthetic or (use.kind != "run" and failed(result)) or again:
-        return  # it never happened, changed nothing, or is told already
+        return  # the call never happened, changed nothing, or read a saved result whose facts are known
     patch = [change.now or change.path for change in patched(call) if change.kind != "delete"]
     yield from (Fact("changed", path, "", *at) for path in patch)
     match use:
@@ -311,11 +316,11 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
                 yield Fact("path", place, "", *at)
             found = "\n".join(whole_paths(result.text[:_MAX_SCANNED_CHARS].split("\n"), hits=True))
             hits = dict.fromkeys(hit["path"] for hit in _HIT.finditer(found))
-            if len(hits) <= _MAX_FILES_FOUND:  # more are a listing
+            if len(hits) <= _MAX_FILES_FOUND:
                 yield from (Fact("path", path, "", result.seq, "tool", group.turn) for path in hits if _is_path(path))
         case Use("fetch", address):
             yield Fact("url", address, "", *at)
-        case Use("ask", _):  # an agent's answer, seen and not said by the one who asked
+        case Use("ask", _):  # the asking agent has only read a sub-agent's answer, hence the speaker "tool"
             seen = (result.seq, "tool", group.turn)
             report = _SHOWN.sub("", result.text[:_MAX_SYMBOL_CHARS])
             yield from (Fact("path", path, "", *seen) for path in _paths(report, most=_MAX_REPORTED) if "/" in path)
@@ -327,14 +332,14 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
     if use.kind == "ask":
         for symbol in symbols(_PATH.sub(" ", _URL.sub(" ", _WRAPPED.sub("", result.text[:_MAX_SYMBOL_CHARS])))):
             yield Fact("symbol", symbol, "", result.seq, "tool", group.turn)
-    if use.kind == "read":  # what stands there is not what somebody worked with, but its names may be asked for
+    if use.kind == "read":  # nobody worked with these names, but they may be asked for
         for symbol in names_read(result.text[:_MAX_SYMBOL_CHARS], guide=bool(_GUIDE.search(use.target))):
             yield Fact("symbol", symbol, where, result.seq, "tool", group.turn)
 
 
 def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
-    """What a command line ran. How it ended is told of its last part, which the exit code is of; of one that was broken off only
-    that, since what it had printed by then proves nothing."""
+    """The commands that a command line ran, the files it looked at, and its errors. The outcome is given to the last part, to
+    which the exit code belongs; a command that was broken off has no other outcome, since its output so far proves nothing."""
     folder, rest = in_folder(command)
     *before, last = statements(rest) or (rest,)
     line = command_line(last)
@@ -345,9 +350,9 @@ def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
             yield Fact("path", path, "", at[0], "tool", at[2])
     stopped = broken_off(result)
     outcome = STOPPED if stopped else _outcome(result, masked=line.masked, alone=not ran)
-    well = outcome.startswith("exit 0")  # it may name errors all the same
+    well = outcome.startswith("exit 0")  # the output may name errors all the same
     errors = [] if stopped or (well and not ran) else list(map(plain, troubles(_scanned(result.text))))
-    done = line.only_files and not has_failed(outcome) and not errors  # the files tell of what was done to them
+    done = line.only_files and not has_failed(outcome) and not errors  # moving files about is no fact by itself
     if _looks(last) or done:
         if not ran:
             return
@@ -364,8 +369,7 @@ def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
 
 
 def _looks(part: str) -> bool:
-    """A part of a command line that only looks around, or runs nothing that will be run again: a script written on the spot is a
-    question that was put once."""
+    """True for a part of a command line that only looks around, or that will not be run again, such as a throw-away script."""
     line = command_line(part)
     if not line.program or _ON_THE_SPOT.search(line.rest):
         return True
@@ -373,7 +377,7 @@ def _looks(part: str) -> bool:
 
 
 def has_failed(outcome: str) -> bool:
-    """True for a command that went badly, as far as its outcome tells: by its exit code, or else by its tally."""
+    """True where the outcome of a command says that it failed: by its exit code, or else by its tally of tests."""
     if outcome.startswith("exit "):
         return not outcome.startswith("exit 0")
     return bool(_BAD.search(outcome))
@@ -385,7 +389,7 @@ def _key(folder: str, part: str) -> str:
 
 
 def _clip_command(command: str) -> str:
-    """A long command without its middle: the last part of it is what ran, what stands before made it ready."""
+    """A command cut to `_MAX_FACT_CHARS`, in the middle where its last part is short: that part is what mattered."""
     if len(command) <= _MAX_FACT_CHARS:
         return command
     last = _LAST_PART.search(command)
@@ -394,7 +398,7 @@ def _clip_command(command: str) -> str:
 
 
 def _in_one_line(command: str) -> str:
-    """A command of several lines in one, without its comments; of a text that it is fed the first line."""
+    """A command of several lines as one line, without comments and with only the first line of a here-document."""
     command = _FED.sub(lambda fed: f"{fed[1]} {plain(fed[4])} {CUT}", command)
     lines = [line.strip() for line in _COMMENT.sub("", command).splitlines()]
     told = ""
@@ -405,19 +409,20 @@ def _in_one_line(command: str) -> str:
 
 
 def _outcome(result: Message, *, masked: bool, alone: bool) -> str:
-    """How a command ended: its exit code, where that is its own, and the tally of tests, where nothing else ran before it."""
+    """How a command ended: its exit code, and the tally of tests where nothing else ran before it (`alone`). `masked`: the exit
+    code may be that of another program, which only shows the output."""
     code, wrong = exit_code(result.text), failed(result)
     if masked and (code in {0, 1} or (code is None and not wrong)):
-        code, wrong = None, False  # of what only shows the output: `grep` ends with 1 where no error is left
+        code, wrong = None, False  # the exit code of the last program: `grep` ends with 1 where no error is left
     elif code is None and not wrong and result.name == "shell":
-        code = 0  # our own tool tells of every other code
+        code = 0  # our own tool reports every other code
     words = [f"exit {code}"] if code is not None else (["failed"] if wrong else [])
     tally = list(dict.fromkeys(plain(m.group()) for m in _TALLY.finditer(result.text[-600:]))) if alone else []
     return ", ".join([*words, *tally[-4:]])
 
 
 def _written_text(call: ToolCall, use: Use, result: Message) -> str:
-    """What a call puts into a file or looks for: the texts of its arguments, its command or path aside."""
+    """The text that a call writes to a file or searches for, without its command or path."""
     if use.kind == "search":
         return "" if _NOTHING_FOUND.match(result.text) else use.target[:_MAX_SYMBOL_CHARS]
     if patch := patch_in(call):
@@ -430,7 +435,7 @@ def _is_path(text: str) -> bool:
         return False
     folders, _, name = text.rstrip("/").rpartition("/")
     if any("." in part[1:] and part.rpartition(".")[2] in _ENDINGS for part in folders.split("/")):
-        return False  # `a.md/b.md` are two
+        return False  # `a.md/b.md` are two files
     if "." in name[1:] and "@" not in name:
         return (
             (name.rpartition(".")[2] in _ENDINGS or "/" in text) and not _RATE.match(text) and not _NO_FILE.match(text)
@@ -443,7 +448,7 @@ def _is_path(text: str) -> bool:
 
 
 def _scanned(text: str) -> str:
-    if len(text) > _MAX_SCANNED_CHARS * 3 // 2:  # cut between words: half a path or a number would be a false one
+    if len(text) > _MAX_SCANNED_CHARS * 3 // 2:  # cut between words, since half a path or number would be a false fact
         text = (
             f"{_WHOLE_HEAD.sub('', text[:_MAX_SCANNED_CHARS])}\n{_WHOLE_TAIL.sub('', text[-_MAX_SCANNED_CHARS // 2 :])}"
         )

@@ -1,7 +1,7 @@
-"""What a call or a sentence makes untrue: files moved or removed, names and values taken out of the code, edits that were taken
-back, requests withdrawn, proposals that the person turned down.
+"""Finds what a call or a sentence makes untrue, and removes the facts that it makes so: files moved or removed, names and values
+taken out of the code, edits undone by git, requests withdrawn, proposals that the person turned down.
 
-Kept with the facts from compaction to compaction, so that talk of a thing that is gone does not bring it back.
+These findings are kept with the facts from compaction to compaction, so that a later mention does not bring a thing back.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ctxchat.core.tooluse import (
 )
 
 MAX_GONE = 300
-"""Things gone that are carried on, the newest."""
+"""The most findings that are kept, the newest."""
 
 _SAID: frozenset[FactKind] = frozenset({"rule", "decision"})
 _NAME = expression(r"[A-Za-z_$][\w$]{2,60}")
@@ -56,16 +56,16 @@ _NO = expression(
     r"|\s*(?:不[是对要行]|错|いいえ|違う|ダメ|だめ)",
     re.IGNORECASE,
 )
-"""How a message begins that turns down what was said before it."""
+"""The beginning of a message that turns down what was said before it."""
 _ADDS = expression(r"insert|append|patch")
 _ADDED_AT = frozenset({"insert_line", "line", "line_number", "after", "before"})
-"""What a call adds something by, to a file that keeps the rest."""
+"""Arguments that show that a call inserts text into a file instead of replacing all of it."""
 _MAX_RETRACTION_WORDS = 14
-"""Words of a sentence that takes something back; a longer one tells more than that."""
+"""A sentence with more words than this is not taken for a retraction, since it says other things as well."""
 
 
 def gone_of(group: Group) -> Iterator[Gone]:
-    """What this group of the record makes untrue."""
+    """The things that this group makes untrue."""
     if group.kind == "user":
         yield from _taken_back(group.first)
         if turns_down(group.first.text):
@@ -78,24 +78,24 @@ def gone_of(group: Group) -> Iterator[Gone]:
 
 
 def turns_down(words: str) -> bool:
-    """A person's words begin by turning down what was said or done before them."""
+    """True where a person's message begins by turning down what was said or done before it."""
     return bool(_NO.match(words))
 
 
 def newest(several: Iterable[Gone]) -> tuple[Gone, ...]:
-    """Each thing once, the newest last, no more than are carried on."""
+    """The newest of these findings, each once, oldest first, at most `MAX_GONE`."""
     kept = {(gone.kind, gone.key, gone.where, gone.turn): gone for gone in sorted(several, key=lambda g: g.seq)}
     return tuple(sorted(kept.values(), key=lambda g: g.seq)[-MAX_GONE:])
 
 
 def still_true(facts: Iterable[Fact], gone: Iterable[Gone]) -> list[Fact]:
-    """The facts without what is gone, files that were moved under the name they have now."""
-    found = _Found(gone)
-    return [now for fact in facts if (now := found.fact_now(fact)) is not None]
+    """The facts without those that `gone` makes untrue; files that were moved get their present path."""
+    index = _Index(gone)
+    return [now for fact in facts if (now := index.fact_now(fact)) is not None]
 
 
-class _Found:
-    """What is gone by the words that a fact must have to be touched by it: there are hundreds of both."""
+class _Index:
+    """An index of what is gone by the words that an affected fact must have, since there are hundreds of both."""
 
     def __init__(self, gone: Iterable[Gone]) -> None:
         self._by: defaultdict[str, list[Gone]] = defaultdict(list)
@@ -118,7 +118,7 @@ class _Found:
                     self._removed[name].append(one)
 
     def fact_now(self, fact: Fact) -> Fact | None:
-        """The fact as it is now; None where it is no more."""
+        """The fact as it is now; None where it no longer holds."""
         now: Fact | None = fact
         for one in self._about(fact):
             now = now and _fact_after(now, one)
@@ -127,7 +127,7 @@ class _Found:
         return now
 
     def _undoes(self, gone: Gone, changed: Fact) -> bool:
-        """True for a change to a file that was thrown away later, before it was committed."""
+        """True where `gone` discards this change to a file, which was not committed before."""
         if changed.seq >= gone.seq or any(changed.seq < seq < gone.seq for seq in self._commits):
             return False
         return not gone.key or _moved(changed.key, gone) is not None
@@ -146,7 +146,7 @@ class _Found:
                 words = {*fact.key.split("/"), *(fact.value.split("/") if fact.kind == "symbol" else ())}
                 about = [one for word in words for one in self._by.get(word, ())]
                 moved = {word for one in about if one.now for word in one.now.split("/")} - words
-                about += [one for word in moved for one in self._by.get(word, ())]  # it may be moved twice
+                about += [one for word in moved for one in self._by.get(word, ())]  # the file may have been moved twice
                 about += self._proposals if fact.kind == "symbol" else []
                 return sorted(about, key=lambda one: one.seq)
             case _:
@@ -163,7 +163,7 @@ def _fact_after(fact: Fact, gone: Gone) -> Fact | None:
             now = _moved(fact.value, gone)
             return fact if now is None else msgspec.structs.replace(fact, value=now) if now else None
         case "file" if fact.kind == "command" and fact.seq < gone.seq:
-            return None  # so it runs no more
+            return None  # the command would no longer run
         case "file" if fact.kind == "error" and fact.seq < gone.seq and not gone.now:
             return None if name_in(gone.key) in fact.key else fact
         case "name" if fact.kind == "symbol" and fact.key == gone.key:
@@ -176,7 +176,7 @@ def _fact_after(fact: Fact, gone: Gone) -> Fact | None:
         case "value" if fact.kind == "number" and fact.seq < gone.seq and fact.value == gone.where:
             return None if fact.key.rpartition(" ")[2] == gone.key else fact
         case "proposal" if fact.kind == "symbol" and (fact.value or fact.turns > 1):
-            return fact  # a name that stands in a file, or came up before
+            return fact  # the name is in a file, or was mentioned before the proposal
         case "proposal" if fact.kind in {"decision", "number", "symbol"} and fact.by != "user" and fact.seq < gone.seq:
             return None if fact.turn >= gone.turn - 1 else fact
         case "said" if fact.kind in _SAID and fact.seq < gone.seq and not FORBIDS.search(fact.key):
@@ -187,13 +187,14 @@ def _fact_after(fact: Fact, gone: Gone) -> Fact | None:
 
 
 def same_file(one: str, other: str) -> bool:
-    """Two ways to write one path, as far as one can tell: equal, or one the end of the other."""
+    """True where two paths may name one file: they are equal, or one is the end of the other."""
     one, other = one.removeprefix("./"), other.removeprefix("./")
     return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
 
 
 def _moved(path: str, gone: Gone) -> str | None:
-    """Where a file is now that is, or lies below, what is gone; empty for nowhere, None where it is another."""
+    """The present path of a file that was moved or removed, by itself or with a folder above it; empty where it was removed, None
+    where `gone` is about another file."""
     if same_file(path, gone.key):
         return gone.now
     folder = gone.key.rstrip("/") + "/"
@@ -206,7 +207,7 @@ def _moved(path: str, gone: Gone) -> str | None:
     return f"{above}{gone.now.rstrip('/')}/{path[at + len(folder) :]}"
 
 
-# ── what takes away ──
+# ── finding what is gone ──
 
 
 def _removed(call: ToolCall, result: Message) -> Iterator[Gone]:
@@ -274,7 +275,7 @@ def _by_command(command: str, folder: str, seq: int) -> Iterator[Gone]:
 
 
 def _by_git(words: list[str], folder: str, seq: int) -> Iterator[Gone]:
-    """A commit, and changes that were thrown away."""
+    """What a git command does to uncommitted changes: a commit keeps them, other commands discard them."""
     match words:
         case ["git", "commit", *_]:
             yield Gone("commit", str(seq), seq)
@@ -283,7 +284,7 @@ def _by_git(words: list[str], folder: str, seq: int) -> Iterator[Gone]:
         case ["git", "restore" | "checkout", *rest] if "--staged" not in rest and not {"-b", "-B"} & {*rest}:
             at = rest.index("--") + 1 if "--" in rest else 0
             paths = [p for p in rest[at:] if not p.startswith("-")]
-            if not at and words[1] == "checkout":  # a word may be a branch
+            if not at and words[1] == "checkout":  # without `--` a word may be a branch
                 paths = [p for p in paths if p == "." or "." in name_in(p)]
             yield from (Gone("edit", "" if p in {".", "./"} else _below(folder, p), seq) for p in paths)
         case _:
@@ -302,5 +303,5 @@ def _taken_back(message: Message) -> Iterator[Gone]:
 
 
 def _content_words(sentence: str) -> set[str]:
-    """The words that a sentence is about."""
+    """The meaningful words of a sentence, in lower case."""
     return {w for w in map(str.lower, _WORD.findall(_TAKEN_BACK.sub(" ", sentence))) if w not in _EMPTY}

@@ -1,7 +1,7 @@
-"""The exact facts as text under a cap: what fits, and how it is written so that more does.
+"""Writes the exact facts as text within a token limit: chooses which fit, and writes them compactly.
 
-Files of one folder are written once with their folder, `src/{a.py, b.py}`; what the summary beside it says word for word is not
-said again. That some are left out is told, with the way to find them; how many the record of the compaction says.
+The files of one folder share it, `src/{a.py, b.py}`; facts that stand word for word in the summary beside are not repeated. Where
+facts are left out, the text says so, and how to find them; their number is in the record of the compaction.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ SHARES: dict[FactKind, float] = {
     "url": 0.02,
     "identifier": 0.01,
 }
-"""What each kind may take of the cap. What one does not need goes to the others by the same measure."""
+"""The share of the limit for each kind. What a kind does not need goes to the others, in proportion to their shares."""
 
 SAID_SHARE = 0.75
-"""What facts that somebody said or did may take before those that only stood in a result get any."""
+"""The share of the limit reserved for facts that somebody said or did, before those that only stood in a result get any."""
 
 TITLES: dict[FactKind, str] = {
     "rule": "Rules from the user",
@@ -68,20 +68,20 @@ _FINDS = ': recall("words of it") finds them'
 
 
 Facts = dict[FactKind, list[Fact]]
-"""Facts by kind, in the order in which they are to be taken."""
+"""Facts by kind, the most important first."""
 
 
 class Page(msgspec.Struct, frozen=True):
-    """The facts that were chosen, in the order of the record, and whether that is all."""
+    """The facts that were chosen, in the order of the record; `whole`: none was left out."""
 
     facts: tuple[Fact, ...]
     whole: bool
 
 
 def fitting(evidence: Evidence, max_tokens: int, count: Count, beside: str = "") -> Page:
-    """The facts that fit a cap when rendered, by rank within what each kind may take.
+    """The facts that fit `max_tokens` when rendered: of each kind the most important, within its share.
 
-    What stands word for word in the text `beside` them takes no room, nor does a path or an identifier that stands in a chosen
+    A fact that stands word for word in the text `beside` takes no room, nor does a path or an identifier that is part of a chosen
     command or path.
     """
     order: Facts = {kind: facts for kind, facts in ranked(evidence.facts).items() if facts}
@@ -94,7 +94,7 @@ def fitting(evidence: Evidence, max_tokens: int, count: Count, beside: str = "")
         }
         room = allotted(needs, int(left * share))
         left -= sum(writing.choose_facts(some, room[kind]) for kind, some in facts.items())
-    for some in order.values():  # what rounding and common folders have left
+    for some in order.values():  # use the tokens that rounding and shared folders have left
         left -= writing.choose_facts(some, left)
     facts = tuple(f for f in evidence.facts if f in writing.taken)
     whole = not evidence.dropped and all(f.by == "tool" or writing.has(f) for f in evidence.facts)
@@ -102,7 +102,7 @@ def fitting(evidence: Evidence, max_tokens: int, count: Count, beside: str = "")
 
 
 def allotted(needs: dict[FactKind, int], room: int) -> dict[FactKind, int]:
-    """Room by kind: each its share, and of what is not needed the others their share again."""
+    """The tokens for each kind: at most its need, by its share of `room`; what one kind does not need is shared by the others."""
     given: dict[FactKind, int] = {}
     open_kinds = dict(needs)
     while open_kinds:
@@ -118,8 +118,8 @@ def allotted(needs: dict[FactKind, int], room: int) -> dict[FactKind, int]:
 
 
 def render(evidence: Evidence, max_tokens: int, count: Count, beside: str = "", *, recall: bool = True) -> str:
-    """The facts as compact text of at most `max_tokens`, without those that the text `beside` says; empty where there are none
-    or no room. `recall`: the reader has that tool for the rest."""
+    """The facts as compact text of at most `max_tokens`, without those that stand in the text `beside`; empty where there are
+    none or no room. `recall`: the reader has the recall tool to find the rest."""
     page = fitting(evidence, max_tokens, count, beside)
     blocks = [_block(kind, [f for f in page.facts if f.kind == kind]) for kind in KINDS]
     if not any(blocks):
@@ -140,14 +140,14 @@ def line_of(fact: Fact) -> str:
 
 
 def unfolded(text: str) -> Iterator[str]:
-    """The whole paths of files that a text names together with their folder."""
+    """The whole paths of the files that a text writes with a shared folder, as `src/{a.py, b.py}`."""
     for match in _FOLDED.finditer(text):
         if folder := _FOLDER.search(text, max(0, match.start() - _MAX_FOLDER_CHARS), match.start()):
             yield from (f"{folder[0]}{name}" for name in match[1].split(", "))
 
 
 def stands(words: str, text: str) -> bool:
-    """True when a text has these words, and not as a part of longer ones."""
+    """True where a text contains these words, not as a part of longer words."""
     at = text.find(words)
     while at >= 0:
         end = at + len(words)
@@ -162,7 +162,7 @@ def _in_one_word(one: str, other: str) -> bool:
 
 
 class _Writing:
-    """What was chosen so far, and what need not be written again."""
+    """The facts chosen so far, and the words and folders that need not be written again."""
 
     def __init__(self, count: Count, beside: str) -> None:
         self._count = count
@@ -174,14 +174,14 @@ class _Writing:
         self._weights: dict[Fact, int] = {}
 
     def most(self, fact: Fact) -> int:
-        """Tokens of a fact with what parts it from the next, where it shares nothing with others."""
+        """The most tokens that a fact takes: with its separator, and where it shares no folder with others."""
         weight = self._weights.get(fact)
         if weight is None:
             weight = self._weights[fact] = self._count(_fact_line(fact)) + (4 if _split(fact)[0] else 2)
         return weight
 
     def has(self, fact: Fact) -> bool:
-        """It was chosen, or stands in something that was, or beside it."""
+        """True for a fact that was chosen, or is part of a chosen one, or stands in the text beside."""
         if fact in self.taken:
             return True
         if fact.kind in _WITHIN:
@@ -196,7 +196,7 @@ class _Writing:
         return line.removesuffix(CUT) in self._beside if line.endswith(CUT) else stands(line, self._beside)
 
     def choose_facts(self, facts: Sequence[Fact], room: int) -> int:
-        """Choose of these in order what fits; gives the tokens that it takes."""
+        """Choose, in order, those of the facts that fit into `room`; returns the tokens that they take."""
         spent = 0
         for fact in facts:
             if self.has(fact):
@@ -216,7 +216,7 @@ class _Writing:
 
 
 def _said_forms(fact: Fact) -> tuple[str, ...]:
-    """The ways in which a text may say a fact."""
+    """The forms in which a text may state a fact."""
     if fact.kind == "number" and fact.value:
         name = fact.key.rpartition(" ")[2]
         return tuple(f"{name}{sign}{fact.value}" for sign in (": ", "=", " = ", " "))
@@ -224,8 +224,8 @@ def _said_forms(fact: Fact) -> tuple[str, ...]:
 
 
 def _split(fact: Fact) -> tuple[str, str]:
-    """What a fact can share with others and what is its own: the folder of a file and its name, of a command and the rest, the
-    file of a symbol and the symbol; nothing to share where the two have to be written in one."""
+    """A fact split into the part that it can share with others and its own part: the folder and the name of a file, the folder
+    and the rest of a command, the file and the name of a symbol. The first is empty where nothing can be shared."""
     if fact.kind == "symbol":
         return fact.value, fact.key
     if fact.kind == "command" and (found := _FOLDER_FIRST.match(fact.key)):
@@ -291,7 +291,7 @@ def _by_file(facts: Iterable[Fact]) -> Iterator[str]:
 
 
 def _told_apart(paths: Iterable[str]) -> dict[str, str]:
-    """Each path by its last parts, as few as tell it from the others."""
+    """A short name for each path: the fewest of its last parts that no other path ends with."""
     ends: defaultdict[str, set[str]] = defaultdict(set)
     parts = {path: path.split("/") for path in paths}
     for path, words in parts.items():
@@ -304,7 +304,7 @@ def _told_apart(paths: Iterable[str]) -> dict[str, str]:
 
 
 def _places_in(fact: Fact) -> Iterator[str]:
-    """The words of a fact that may be paths or identifiers, and the folders that those name; of a file its shorter names, too."""
+    """The words of a fact that may be paths or identifiers, and the folders above such paths; for a file also its last parts."""
     if fact.kind in FILES:
         parts = fact.key.split("/")
         yield from ("/".join(parts[place:]) for place in range(1, len(parts)))

@@ -1,4 +1,4 @@
-"""What all that looks for facts has in common."""
+"""Helpers that the modules of `facts` share: paths, plain text, questions, and limits for matches."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from ctxchat.core.expressions import expression
 from ctxchat.core.record import FactKind, Speaker
 
 At = tuple[int, Speaker, int]
-"""Where a fact was met: the message's place, who brought it up, the turn."""
-
+"""Where a fact was found: the number of the message, who brought it up, the turn."""
 
 FILES: frozenset[FactKind] = frozenset({"changed", "read", "path"})
-"""What can be said of one file."""
+"""The kinds of facts whose key is the path of a file."""
 
 
 def name_in(path: str) -> str:
@@ -21,7 +20,7 @@ def name_in(path: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Text in one line, single spaces."""
+    """The text on one line, with single spaces."""
     return " ".join(text.split())
 
 
@@ -31,15 +30,15 @@ _ASKED = expression(
     r"|\b(?:remind me|tell me|(?:i |i'm |i am )?wonder(?:ing)? (?:whether|if|what|which|why|how))\b",
     re.IGNORECASE,
 )
-"""How a question begins that ends with no sign of one."""
+"""The beginning of a question that may lack a question mark."""
 
 
 def asks(sentence: str) -> bool:
-    """Something is asked, with a question mark or without: it settles nothing."""
+    """True for a question, with a question mark or without; a question decides nothing."""
     return sentence.rstrip().endswith(("?", "？")) or bool(_ASKED.search(sentence))
 
 
 def some(pattern: re.Pattern[str], text: str, most: int) -> list[re.Match[str]]:
-    """The first and the last matches: what stands in the middle of a long text matters least."""
-    found = list(pattern.finditer(text))
-    return found if len(found) <= most else [*found[: most // 2], *found[-(most - most // 2) :]]
+    """At most `most` matches, the first and the last ones: the middle of a long text matters least."""
+    matches = list(pattern.finditer(text))
+    return matches if len(matches) <= most else [*matches[: most // 2], *matches[-(most - most // 2) :]]

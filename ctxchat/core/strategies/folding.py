@@ -1,6 +1,5 @@
-"""Folding: which groups one summary shall stand for, and the summary that code can make of them.
-
-Shared by the strategies that fold.
+"""Plans folds: chooses which groups a summary replaces, how many tokens its parts may take, and makes the recap where code writes
+it. Shared by the strategies that fold; calls no model.
 """
 
 from __future__ import annotations
@@ -18,30 +17,30 @@ from ctxchat.core.summaries import evidence_after, merged_digest, overhead_token
 from ctxchat.core.working_set import EACH
 
 TARGET_TOLERANCE_SHARE = 0.05
-"""Share of the limit by which a compaction may miss its target, to end where a turn does."""
+"""The share of the limit by which a fold may go beyond its target so that it ends at the end of a turn."""
 
 MAX_TOLERANCE_SHARE = 0.2
-"""Of the target, what it may miss at most."""
+"""The same as a share of the target; the smaller of the two counts."""
 
 MAX_FILES_SHARE = 0.2
-"""Of the target, what the files beside a summary take at most: they can be read again, what the record says cannot."""
+"""The largest share of the target for the files beside a summary: they can be read again, unlike what the record says."""
 
 MIN_PART_TOKENS = 1_200
-"""Tokens that a summary and the evidence each get at least, as far as their caps go, however little the target leaves."""
+"""The least tokens that a summary and the evidence each get, within their caps, however little room the target leaves."""
 
 MIN_SUMMARY_SHARE, MIN_EVIDENCE_SHARE = 1 / 8, 1 / 16
-"""Of the target, what they get at least where that is more."""
+"""The least shares of the target that they get, where that is more."""
 
 
 def tolerance(limit: float, target: float) -> int:
-    """Tokens by which a compaction may miss its target."""
+    """Tokens by which a fold may go beyond its target so that it ends at the end of a turn."""
     return int(min(limit * TARGET_TOLERANCE_SHARE, target * MAX_TOLERANCE_SHARE))
 
 
 def choose(basis: Basis, budget: Budget, takes: int | None = None, old: Sequence[Entry] | None = None) -> list[Entry]:
-    """What a fold takes of the `old` entries, all before the cut where none are named: the first, as few as it takes to come down
-    to the target, whole turns where that is near; all where even that does not suffice. `takes` are the tokens of what stands
-    for them, None for the most that a summary may take."""
+    """The entries to fold: the first of `old` (by default all before the cut), as few as bring the view down to the target, up to
+    the end of a turn where that is near; all of them where even those do not suffice. `takes` is the size in tokens of what will
+    replace them, None for the most that a summary may take."""
     old = basis.old() if old is None else list(old)
     needed = basis.view.raw - budget.target
     if needed <= 0:
@@ -56,7 +55,7 @@ def choose(basis: Basis, budget: Budget, takes: int | None = None, old: Sequence
 
 
 def _to_turn_end(basis: Basis, budget: Budget, old: list[Entry], place: int) -> list[Entry]:
-    """The first entries, so many, and the rest of the last one's turn where that is not much more, nor much of the target."""
+    """The first `place` entries, and the rest of the last one's turn where that is within the tolerance."""
     end = next((i for i in range(place, len(old)) if turn_of(old[i]) != turn_of(old[i - 1])), len(old))
     more = sum(basis.weight(e) for e in old[place:end])
     return old[:end] if more <= tolerance(budget.limit, budget.target) else old[:place]
@@ -68,28 +67,27 @@ def turn_of(entry: Entry) -> int:
 
 
 def allowance(basis: Basis, budget: Budget, weight: int) -> int:
-    """The most that a summary with its evidence and the files beside it will take, in raw tokens, where `weight` tokens are
-    folded."""
+    """The most raw tokens that a summary, its evidence and the files beside it will take, where `weight` tokens are folded."""
     summary, _, evidence = caps(basis, budget, weight)
     return summary + evidence + overhead_tokens(basis.options.counter.count_text) + files_at_most(basis, budget)
 
 
 def files_room(basis: Basis, budget: Budget) -> int:
-    """Tokens that there are for the files beside a summary."""
+    """The token limit for the files beside a summary."""
     most = int(budget.target * MAX_FILES_SHARE)
     return min(basis.options.files_tokens, most) if most > 0 else basis.options.files_tokens
 
 
 def files_at_most(basis: Basis, budget: Budget) -> int:
-    """Tokens that the files beside a summary will take at most."""
+    """The most tokens that the files beside a summary will take: there may be fewer files than room."""
     return min(files_room(basis, budget), sum(min(EACH, file.tokens) + 40 for file in basis.options.files))
 
 
 def caps(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
-    """Tokens for a summary, a recap and the evidence where `weight` tokens are folded.
+    """The token limits of a summary, a recap and the evidence, where `weight` tokens are folded.
 
-    Small windows and small folds get less, though never less than the summary in force and its evidence have taken, and what
-    comes to it now.
+    Small windows and small folds get less, but never less than the summary in force and its evidence take already plus what is
+    added now.
     """
     options = basis.options
     known, written = basis.summaries_weight, basis.written_tokens
@@ -102,15 +100,15 @@ def caps(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
 
 
 def _growth(basis: Basis, weight: int) -> int:
-    """Tokens that what was folded since adds to the summary in force; 0 where there is none."""
+    """Tokens by which newly folded messages make the summary in force longer; 0 where there is no summary."""
     new = max(0, weight - basis.summaries_weight)
     return min(new // 3, 400 + new // 10) if basis.written_tokens else 0
 
 
 def caps_to_target(basis: Basis, budget: Budget, weight: int) -> tuple[int, int, int]:
-    """The caps where `weight` tokens are folded: less where the target leaves less room, of the evidence first. The summary gets
-    what the one in force takes and half of what is to come to it, or what is new would take the place of what was kept. A target
-    that the least of both would miss says that all is to go: nothing is given up for it."""
+    """The limits of `caps`, reduced where the target leaves less room, those of the evidence first. The summary gets at least
+    what the one in force takes plus half of its growth, so that new text does not push out what was kept. A target below the
+    least sizes of both means that everything is to be folded: the limits are not reduced for it."""
     summary, recap, evidence = caps(basis, budget, weight)
     stays = basis.view.raw - weight + overhead_tokens(basis.options.counter.count_text) + files_at_most(basis, budget)
     room, target = budget.target - stays, budget.target
@@ -129,13 +127,13 @@ def covers(basis: Basis, entries: Sequence[Entry]) -> tuple[str, ...]:
 
 
 def weight_with_summary(basis: Basis, entries: Sequence[Entry]) -> int:
-    """What a fold of these entries takes out of the view: the summary in force goes too."""
+    """Raw tokens that a fold of these entries removes from the view, including the summary in force, which it replaces."""
     return sum(basis.weight(e) for e in (*(e for e in entries if not is_summary(e)), *basis.summaries))
 
 
 def summary_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget) -> Step | None:
-    """A fold that somebody has to write the summary for. What code keeps beside it is weighed as it is: the summary may take what
-    the target leaves then."""
+    """A fold whose summary a model or a person has to write; None where it would free nothing. What code keeps beside the summary
+    is built and counted first; the summary may take what the target leaves then."""
     if not entries:
         return None
     weight = weight_with_summary(basis, entries)
@@ -154,7 +152,7 @@ def summary_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budg
 
 
 def _kept_by_code(basis: Basis, fold: Sequence[str], evidence_tokens: int, files_tokens: int) -> int:
-    """Raw tokens of all that stands in the place of these groups but for the summary itself."""
+    """Raw tokens of everything that replaces these groups except the summary's own text."""
     evidence = evidence_after(basis.ledger, fold, basis.options.memory)
     digest = Digest(summary="-", evidence=evidence)
     edit = fold_edit(basis.ledger, fold, digest, evidence_tokens, basis.options, files_tokens=files_tokens)
@@ -163,7 +161,7 @@ def _kept_by_code(basis: Basis, fold: Sequence[str], evidence_tokens: int, files
 
 
 def summary_to_target(name: str, basis: Basis, budget: Budget) -> Step | None:
-    """A fold of the oldest entries, as few as it takes to come down to the target with what will stand for them."""
+    """A fold of the oldest entries, as few as bring the view down to the target once their summary is counted in."""
     entries = choose(basis, budget)
     step = summary_step(name, basis, entries, budget)
     if step is None:
@@ -177,7 +175,8 @@ def summary_to_target(name: str, basis: Basis, budget: Budget) -> Step | None:
 
 
 def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget) -> Step | None:
-    """A fold whose summary is a recap made by code, with the evidence, and with what an earlier summary said."""
+    """A fold whose summary is made by code: a recap, the evidence, and the text of an earlier summary. None where it frees
+    nothing."""
     if not entries:
         return None
     options, ledger = basis.options, basis.ledger
@@ -185,7 +184,7 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
     weight = weight_with_summary(basis, entries)
     fold = covers(basis, entries)
     _, recap_cap, evidence_cap = caps_to_target(basis, budget, weight)
-    # what was summarised once is not worn away pass by compaction
+    # the earlier summary keeps its room, so that it does not shrink with every compaction
     summary_cap = min(options.summary_max_tokens, budget.limit // 8)
     known = merged_digest(basis.summaries)
     digest = Digest(
@@ -200,13 +199,13 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
 
 
 def recap_to_target(name: str, basis: Basis, budget: Budget, old: Sequence[Entry] | None = None) -> Step | None:
-    """A recap of the first of the `old` entries (all before the cut where none are named), of as few as it takes to come down to
-    the target with the recap itself."""
+    """A recap of the first of the `old` entries (by default all before the cut), of as few as bring the view down to the target
+    with the recap counted in."""
     best: Step | None = None
     old, takes, taken = basis.old() if old is None else list(old), 0, 0
     while taken < len(old):
         entries = choose(basis, budget, takes, old)
-        if len(entries) <= taken:  # what is missing is less than the next weighs
+        if len(entries) <= taken:  # the tokens still missing are fewer than those of the next entry
             entries = _to_turn_end(basis, budget, old, taken + 1) if entries else []
         if not entries:
             break

@@ -1,4 +1,4 @@
-"""One huge message becomes head and tail around a pointer to its full text; its group stays whole."""
+"""Shortens single very long messages to their head and tail, with a pointer to the full text on disk between them."""
 
 from __future__ import annotations
 
@@ -26,22 +26,24 @@ from ctxchat.core.tokens import MESSAGE_OVERHEAD_TOKENS, TokenCounter
 from ctxchat.core.view import View
 
 KEPT = "shrink_kept"
-"""The step that shortens what is kept: a result beyond the bound of one, and others where the target is missed otherwise."""
+"""The name of the step that shortens results among the messages that a plan keeps: those over the bound for a single result, and
+others where the target is missed otherwise."""
 
 KEPT_LABEL = "long results among the newest messages to head and tail, text kept on disk"
 
 CAPS = (8, 16, 32, 64)
-"""Parts of the limit that a result among what is kept may take, tried in turn until the target is met."""
+"""Divisors of the limit that give the cap for a result among the messages kept; tried in turn until the target is met."""
 
 MIN_RESULT_TOKENS = 500
-"""Tokens below which no such result is cut."""
+"""No cap is lower than this many tokens."""
 
 MIN_CLIP_TOKENS = 64
-"""A clip below this many tokens would be all mark."""
+"""The fewest tokens to shorten a message to; with fewer, only the pointer would be left."""
 
 
 class Oversize:
-    """Messages over the cap, wherever they stand; pinned ones and the current user message only as the options allow."""
+    """The strategy that shortens every message over the cap; the current user message only where the options allow it, pinned
+    messages never."""
 
     name = "oversize"
     label = "very long messages to head and tail, text kept on disk"
@@ -57,36 +59,38 @@ class Oversize:
 
 
 def clip_step(name: str, basis: Basis, entries: Iterable[Entry], cap: int, needed: int) -> Step | None:
-    """A step that clips messages over `cap` tokens among these entries until `needed` tokens are free."""
+    """A step that shortens messages over `cap` tokens among these entries until `needed` tokens are free."""
     return shrink_step(name, basis, _clipped(basis, entries, cap), needed)
 
 
 def bound_kept(basis: Basis, strategy: Strategy, planned: Plan, budget: Budget) -> Plan:
-    """What the strategy `planned`, with a step before it where a result among what it keeps takes more than an eighth of the
-    limit: head and tail of it stay, the rest is one read away. What that frees need not be folded."""
+    """The plan of `strategy`, preceded by a step that shortens results over `MAX_RECENT_SHARE` of the limit among the messages it
+    keeps. The rest is planned anew, since what that step frees need not be folded."""
     raw, cap, touched = basis.view.raw, int(budget.limit * MAX_RECENT_SHARE), frozenset(planned.covers)
     plan, stays = planned, True
     while stays and (step := clip_step(KEPT, basis, _kept(basis, touched), cap, raw)) is not None:
         view, ledger = after_step(basis.view, basis.ledger, step, basis.options.counter)
         again = strategy.plan(view, ledger, budget) or msgspec.structs.replace(planned, steps=(), after=view.raw)
         plan = msgspec.structs.replace(again, steps=(step, *again.steps), before=raw, target=budget.target)
-        stays = not touched.issubset(again.covers)  # what would have gone, and may be too long in turn
+        stays = not touched.issubset(again.covers)  # the new plan keeps more messages; these may be too long as well
         touched &= frozenset(again.covers)
     return plan
 
 
 def clip_kept(basis: Basis, strategy: Strategy, planned: Plan | None, budget: Budget) -> Plan | None:
-    """What the strategy `planned` with a step before it where it misses the target because of what it keeps: results of tools and
-    notes among that become head and tail, by ever smaller caps, only down to the target. The rest is planned anew on what that
-    leaves, unless that misses the target by more: how much a summary may take is weighed by it, and what it folds no longer may
-    be cut in turn. What the person said stays, and so does the round under way, which the model has not seen yet."""
+    """The plan of `strategy`, preceded, where it misses the target, by a step that shortens tool results and notes among the
+    messages it keeps, with ever smaller caps until the target is met.
+
+    The rest is planned anew on the result, since the room for a summary depends on it, and messages that are no longer folded may
+    be shortened in turn; not where the new plan would miss the target by more. The person's messages stay whole, and so does the
+    round under way, which the model has not seen yet."""
     raw, best = basis.view.raw, planned
     rest = planned or Plan("oversize", (), raw, raw, basis.options.keep_recent)
     while (step := _kept_step(basis, _removed_groups(rest), budget, rest.after - budget.target)) is not None:
         view, ledger = after_step(basis.view, basis.ledger, step, basis.options.counter)
         again = strategy.plan(view, ledger, budget) or msgspec.structs.replace(rest, steps=(), after=view.raw)
         after = rest.after - step.tokens_freed
-        both = any(name in rest.covers for edit in step.edits for name in edit.covers)  # made for what is cut now
+        both = any(name in rest.covers for edit in step.edits for name in edit.covers)  # `rest` covers groups cut now
         if both or again.after <= max(budget.target, after):
             rest = msgspec.structs.replace(again, before=raw, after=again.after + step.tokens_freed)
             after = again.after
@@ -98,14 +102,16 @@ def clip_kept(basis: Basis, strategy: Strategy, planned: Plan | None, budget: Bu
 
 
 def _removed_groups(plan: Plan) -> frozenset[str]:
-    """The groups that a plan takes out of the view; of those it makes shorter, more can be cut."""
+    """The groups that a plan removes from the view. Those that it only shortens are not among them, since they can be shortened
+    further."""
     gone = (c for step in plan.steps for edit in step.edits if edit.kind != "shrink" for c in edit.covers)
     return frozenset(gone).union(*(step.fold for step in plan.steps))
 
 
 def _kept_step(basis: Basis, covers: Collection[str], budget: Budget, needed: int) -> Step | None:
-    """The step that cuts results outside `covers` by the gentlest cap that frees what is needed, else by the strictest. Those
-    that the agent has seen last are cut only where the trigger is met otherwise."""
+    """The step that shortens results outside `covers`, with the largest cap that frees the `needed` tokens, else with the
+    smallest. The results that the agent has seen last are shortened only where the view would stay above the trigger
+    otherwise."""
     entries = _kept(basis, covers)
     older = [entry for entry in entries if entry is not basis.last_seen]
     step = _gentlest(basis, older, budget, needed)
@@ -125,7 +131,7 @@ def _gentlest(basis: Basis, entries: Sequence[Entry], budget: Budget, needed: in
 
 
 def _kept(basis: Basis, covers: Collection[str]) -> list[Entry]:
-    """Rounds and notes outside `covers`, but for the round under way, which the model has not seen yet."""
+    """Rounds and notes outside `covers`, except the round under way, which the model has not seen yet."""
     return [
         entry
         for place, entry in enumerate(basis.entries, 1)
@@ -162,8 +168,8 @@ def _clippable(basis: Basis, entry: Entry) -> bool:
 def clip_message(
     message: Message, original: Message, cap: int, counter: TokenCounter
 ) -> tuple[Message | None, tuple[Spill, ...]]:
-    """The message in at most `cap` tokens (its reasoning aside) and the texts to save first; None where that frees nothing.
-    Images and other parts become placeholders, arguments of calls keep their shape."""
+    """The message shortened to at most `cap` tokens (its reasoning not counted), and the texts to save before it is replaced;
+    None where that frees nothing. Images and other parts become placeholders, arguments of calls keep their structure."""
     before = counter.message(message)
     if before <= cap:
         return None, ()
@@ -179,7 +185,7 @@ def clip_message(
 def _clip_text(
     message: Message, original: Message, cap: int, counter: TokenCounter
 ) -> tuple[Message, tuple[Spill, ...]]:
-    """Head and tail of the message's own words, where that is less than the whole."""
+    """The message with only head and tail of its text, and the texts to save; unchanged where that is no shorter."""
     whole = msgspec.structs.replace(original, reasoning=message.reasoning)
     pointer, spills = spill_of(whole, counter.message(whole))
     rest = counter.message(msgspec.structs.replace(message, content=""))

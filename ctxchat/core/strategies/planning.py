@@ -1,4 +1,5 @@
-"""What every strategy stands on: live entries with their weight in the view, which may be touched, where the cut falls."""
+"""What every strategy plans with: the live entries with their size in the view, which of them may be changed, and the cut, before
+which entries are old enough to be compacted. Calls no model and changes nothing."""
 
 from __future__ import annotations
 
@@ -22,14 +23,14 @@ from ctxchat.core.working_set import CurrentFile, newest, not_in_view, working_s
 
 
 class PlanOptions(StrategyOptions, frozen=True):
-    """What strategies are told for one plan. All sizes in raw tokens.
+    """The options of a plan, for all strategies. All sizes are in raw tokens.
 
-    `recap_tokens` caps what code writes in the place of folded groups. Results up to `result_tokens` are not worth shrinking, nor
-    arguments of a call up to `argument_tokens`. Messages over `oversize_tokens` are clipped; 0 means a quarter of the limit.
-    `clip_current` allows even the current user message to be clipped (emergencies). What goes inside a long turn becomes a
-    summary `by_model`, or a recap by code. `files` are those touched last as they are now, the last first: what of them nothing
-    else shows stands beside a summary, in at most `files_tokens`. `recall`: the model has our tools, is told so, and keeps its
-    memos and skills.
+    `recap_tokens` limits the recap that code writes in place of folded groups. Results up to `result_tokens` and arguments of a
+    call up to `argument_tokens` are not worth shortening. Messages over `oversize_tokens` are shortened; 0 means a quarter of the
+    limit. `clip_current` allows even the current user message to be shortened (in emergencies). `by_model`: what is folded inside
+    a long turn gets a summary by a model, else a recap by code. `files` are the files touched last, newest first, with their
+    present text: those that nothing else in view shows are put beside a summary, in at most `files_tokens`. `recall`: the model
+    has our recall tool, so it is told of it and its memos and skills are kept.
     """
 
     counter: TokenCounter = msgspec.field(default_factory=TokenCounter)
@@ -46,7 +47,8 @@ class PlanOptions(StrategyOptions, frozen=True):
 
 
 class Basis:
-    """A view and its ledger, looked at once for planning. Changes nothing."""
+    """A view and its ledger, prepared for planning: sizes by entry, the summaries in force, and `cut`, the index of the first
+    entry that is recent enough to be kept. Changes nothing."""
 
     def __init__(self, view: View, ledger: Ledger, options: PlanOptions) -> None:
         self.view = view
@@ -67,45 +69,46 @@ class Basis:
 
     @cached_property
     def summaries_weight(self) -> int:
-        """Raw tokens that they take in the view."""
+        """Raw tokens that the summaries in force take in the view."""
         return sum(map(self.weight, self.summaries))
 
     @cached_property
     def written_tokens(self) -> int:
-        """Tokens of what was written for them, without the evidence."""
+        """Tokens of the written text of the summaries in force, without the evidence."""
         return self.options.counter.count_text(merged_digest(self.summaries).summary)
 
     @cached_property
     def last_seen(self) -> Entry | None:
-        """The round before the one under way, where one is: the agent works with it now, and would ask for its results again."""
+        """The round before the one under way, None where no round is. The agent works with its results now and would fetch them
+        again."""
         last = [entry for entry in self.entries if entry.group and entry.group.kind != "note"][-2:]
         under_way = len(last) == 2 and all(entry.group and entry.group.kind == "round" for entry in last)
         return last[0] if under_way else None
 
     def items(self, entry: Entry) -> Sequence[Item]:
-        """What the view shows of an entry."""
+        """The items of the view that show an entry."""
         return self._items.get(entry.group.id, ()) if entry.group else ()
 
     def weight(self, entry: Entry) -> int:
-        """Raw tokens an entry takes in the view."""
+        """Raw tokens that an entry takes in the view."""
         return sum(item.tokens for item in self.items(entry))
 
     def group_tokens(self, group: Group) -> int:
-        """Raw tokens a group would take in the view."""
+        """Raw tokens that a group would take in the view."""
         shown = items_of(Entry(covers=(), group=group), self._sends_reasoning, self.options.counter)
         return sum(item.tokens for item in shown)
 
     def movable(self, entry: Entry) -> bool:
-        """True for what a compaction may touch: shown, not pinned, no system prompt, not what the user said in the current
-        turn."""
+        """True for an entry that a compaction may change: it is shown, not pinned, no system prompt, and no user message of the
+        current turn."""
         group = entry.group
         if group is None or entry.pinned or group.kind == "system":
             return False
         return self.ledger.current.isdisjoint(entry.covers)
 
     def old(self, end: int | None = None) -> list[Entry]:
-        """What may be touched before the cut, or before another place among the entries; summaries aside, and the answer that
-        ends the current turn: without it the question it answers would stand last, as if it were open."""
+        """The entries before the cut (or before index `end`) that a compaction may change, without summaries and without the
+        answer that ends the current turn: without that, the question it answers would come last, as if it were open."""
         before = self.entries[: self.cut if end is None else end]
         return [e for e in before if self.movable(e) and not is_summary(e) and not self._answers(e)]
 
@@ -120,7 +123,7 @@ class Basis:
         return original is not None and original.content == message.content
 
     def originals(self, entry: Entry) -> dict[int, Message]:
-        """The messages of an entry as the record has them, by their place in it."""
+        """The original messages of an entry, by their number in the record."""
         return {m.seq: m for name in entry.covers for m in self.ledger.group(name).messages}
 
     def _cut(self) -> int:
@@ -143,8 +146,8 @@ def fold_edit(
     *,
     files_tokens: int = 0,
 ) -> Edit:
-    """The edit that puts one summary group in the place of these groups, with the memos and files that nothing else shows.
-    `source` is the change's id; `files_tokens` are for the files, 0 for as many as the options say."""
+    """The edit that replaces the groups `fold` by one summary group, with the memos and files that nothing else in view shows.
+    `source` is the id of the change; `files_tokens` is the room for the files, 0 for that of the options."""
     groups, count = ledger.groups_of(fold), options.counter.count_text
     shown, paths = working_set(
         not_in_view(options.files, ledger, fold), files_tokens or options.files_tokens, count, newest(ledger, fold)
@@ -164,7 +167,7 @@ def fold_edit(
 
 
 def is_summary(entry: Entry) -> bool:
-    """True for what stands for folded groups."""
+    """True for an entry that is the summary of folded groups."""
     return entry.group is not None and entry.group.kind == "summary"
 
 
@@ -181,8 +184,8 @@ Shortened = tuple[Entry, Sequence[Message], Sequence[Spill]]
 
 
 def shrink_step(name: str, basis: Basis, shortened: Iterable[Shortened], needed: int) -> Step | None:
-    """The step that shows these messages, wherever that frees anything, until `needed` tokens are free; None where it never
-    does."""
+    """The step that shows these messages in place of the longer ones, as far as each frees anything, until `needed` tokens are
+    free; None where none does."""
     edits: list[Edit] = []
     spills: list[Spill] = []
     freed = 0
@@ -200,9 +203,9 @@ def shrink_step(name: str, basis: Basis, shortened: Iterable[Shortened], needed:
 
 
 def after_step(view: View, ledger: Ledger, step: Step, counter: TokenCounter) -> tuple[View, Ledger]:
-    """The view and ledger as they would be after a step that needs no summary, for planning the next one.
+    """The view and the ledger as they would be after a step that needs no summary, for planning the next one.
 
-    Order and frame are those of the view; new groups stand where the first shown of those they cover stood.
+    The order of the view stays; a new group stands where the first shown group that it covers stood.
     """
     change = Change(id=f"plan:{len(ledger.changes)}", kind="compaction", edits=step.edits)
     after = ledger.apply(change)
