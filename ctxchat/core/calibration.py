@@ -1,4 +1,4 @@
-"""How a server's counts compare with ours: learned reply by reply, by kind of text, with an honest band of error.
+"""Learns how a server's token counts compare with ours, reply by reply and by kind of text, and estimates the error.
 
 Tokenizers differ by script, and in how they cut digits and punctuation; providers differ in what tools and images cost. So a
 count is kept by kind, and a rate is learned for each: a Kalman filter with a diagonal covariance, a few multiplications a reply.
@@ -61,27 +61,28 @@ _numbers: Callable[[Mix], tuple[int, ...]] = attrgetter(*Mix.__struct_fields__)
 _KINDS: Sequence[Callable[[Mix], int]] = [attrgetter(kind) for kind in Mix.__struct_fields__]
 
 RATIO_KINDS = 4
-"""So many of the kinds are tokens; their rates are ratios about 1, all others are tokens more or less for a character."""
+"""The first kinds of `Mix`, this many, are tokens: their rates are ratios about 1. The rates of the others are additional tokens
+per character."""
 
 PRIOR = (*[1.0] * RATIO_KINDS, *[0.0] * 8)
-"""What is believed of a server of which nothing is known: its tokens for one of ours of each kind, for a character beyond
-that, and what a request costs besides."""
+"""The rates assumed for an unknown server: its tokens per token of ours, its additional tokens per character, and last the fixed
+tokens of a request."""
 
 DOUBT = (0.12, 0.3, 0.4, 0.5, 0.35, 0.2, 0.25, 0.4, 0.5, 0.2, 0.5, 150.0)
 """Standard deviations of that. In eleven vocabularies (`benchmarks/vocabularies.py`) words cost 0.95 to 1.1 of cl100k's tokens,
 other scripts 0.6 to 1.2 (2.5 in the oldest), a digit up to 0.5 and a mark up to 0.3 of a token more."""
 
 LEAST_DOUBT = (0.008, 0.02, 0.02, 0.02, 0.02, 0.01, 0.02, 0.02, 0.05, 0.02, 0.05, 5.0)
-"""No rate is ever surer than this, so that none is ever deaf."""
+"""The smallest standard deviations, so that every rate can still be corrected."""
 
 TEXT_SPREAD_SHARE = 0.04
 """Texts of one kind still differ by this share (standard deviation)."""
 
 LOOSE_TOKENS = 10.0
-"""Tokens by which a request may be off besides: templates cost a few that nobody tells."""
+"""Tokens by which any estimate of a request may be wrong besides: chat templates add a few that are not documented."""
 
 MAX_ERROR_DEVIATIONS = 4.0
-"""An error of more standard deviations than this is not chance: another tokenizer behind the same name."""
+"""An error of more standard deviations than this is no chance: there is another tokenizer behind the same name."""
 
 LEAST_RATE, MAX_RATE = 0.1, 5.0
 """A server's tokens for one of ours; one that takes every byte for a token comes to four or five."""
@@ -97,13 +98,13 @@ MAX_TOKENS = 20_000_000
 
 
 def most_tokens(raw: int) -> int:
-    """Tokens beyond which no server's count of a request can be of one that we count as `raw`."""
+    """The most tokens that a server can plausibly count for a request that we count as `raw`."""
     return min(MAX_TOKENS, int(MAX_RATE * max(0, raw) + MOST_BESIDES))
 
 
 class Calibration(msgspec.Struct, frozen=True):
-    """What a server makes of our counts. `rates` and `doubts` (standard deviations) by kind as in `Mix`, last what a request
-    costs besides; `samples` is how many replies they were learned from."""
+    """How a server's counts follow from ours. `rates` and `doubts` (their standard deviations) are by kind as in `Mix`, with the
+    fixed tokens of a request last; `samples` is how many replies they were learned from."""
 
     rates: tuple[float, ...] = PRIOR
     doubts: tuple[float, ...] = DOUBT
@@ -125,18 +126,18 @@ class Calibration(msgspec.Struct, frozen=True):
         return max(0, round(self._sum((*_numbers(mix), 1))))
 
     def part(self, mix: Mix) -> int:
-        """The best estimate for a part of one; less than nothing for what is taken away."""
+        """The best estimate for a part of a request; negative for what is taken away."""
         return round(self._sum((*_numbers(mix), 0)))
 
     def error(self, mix: Mix, *, whole: bool = False) -> float:
-        """Tokens by which such an estimate may be off: two standard deviations."""
+        """Tokens by which the estimate of a part, or of a `whole` request, may be wrong: two standard deviations."""
         features = (*_numbers(mix), int(whole))
         return 2 * math.sqrt(self._variance(features, self._sum(features)))
 
     def learn(self, real: float, mix: Mix, *, whole: bool = True) -> Calibration:
-        """The calibration after a server counted `real` tokens for what we counted as `mix`; senseless figures change nothing.
+        """The calibration after a server counted `real` tokens for what we counted as `mix`; impossible figures change nothing.
 
-        What surprises beyond all doubt (another tokenizer behind the same name) is believed, and doubts grow.
+        An error that cannot be chance (another tokenizer behind the same name) is believed, and the doubts grow.
         """
         features = (*_numbers(mix), int(whole))
         if not (50 <= abs(mix.raw) <= MAX_TOKENS and abs(real) <= MAX_TOKENS) or (whole and real <= 0):
@@ -157,7 +158,7 @@ class Calibration(msgspec.Struct, frozen=True):
 
 
 def level(ratio: float, band: float = 0.25, samples: int = 1) -> Calibration:
-    """One ratio for every kind of text, that may be off by `band`."""
+    """A calibration with one ratio for every kind of text, which may be wrong by `band`."""
     rest = [0.0] * (len(PRIOR) - RATIO_KINDS)
     return Calibration((*[ratio] * RATIO_KINDS, *rest), (*[band / 2] * RATIO_KINDS, *rest), samples)
 
@@ -167,7 +168,7 @@ def _spread(doubts: Sequence[float], features: Sequence[float]) -> float:
 
 
 def _shaken(doubts: Sequence[float], features: Sequence[float], missed: float, noise: float) -> Sequence[float]:
-    """The doubts, raised to where an error of that size is `MAX_ERROR_DEVIATIONS` standard deviations and no more."""
+    """The doubts, raised where needed so that an error of this size is at most `MAX_ERROR_DEVIATIONS` standard deviations."""
     spread, needed = _spread(doubts, features), (missed / MAX_ERROR_DEVIATIONS) ** 2 - noise
     return [doubt * math.sqrt(needed / spread) for doubt in doubts] if 0 < spread < needed else doubts
 

@@ -58,16 +58,16 @@ now, next steps, and exact identifiers letter by letter. At most {room}."""
 NOT_WRITTEN = "The summariser returned nothing for the newest part of what this stands for: code wrote what follows."
 
 LARGE_RESULT_DIVISOR = 4
-"""The part of the limit from which a tool's result is shortened before anything is folded."""
+"""The limit divided by this is the size from which a tool's result is shortened before anything is folded."""
 
 NEXT_RESULT_DIVISORS = (8, 16, 32, 64)
-"""The parts tried in turn where the rest is over the trigger even so."""
+"""The divisors tried in turn where the list is still over the trigger after the fold."""
 
 MIN_RESULT_TOKENS = 200
-"""Tokens up to which no result is shortened."""
+"""Results up to this many tokens are never shortened."""
 
 MAX_TOKENS = 10**12
-"""Tokens above which no size makes sense."""
+"""A size or count above this many tokens is an error."""
 
 
 def compact(
@@ -161,7 +161,7 @@ def _warn_if_full(raw: int, budget: Budget) -> None:
 
 
 def _options(continued: Continued | None, keep_recent: int, count: Count) -> PlanOptions:
-    """Options with what an earlier compaction has counted and found."""
+    """The options of this compaction, with the token counts and facts that an earlier one has cached."""
     if continued is None:
         return PlanOptions(counter=_counter(count), memory=Memory(), keep_recent=keep_recent, recall=False)
     counter = continued.options.counter if continued.count is count else _counter(count)
@@ -169,7 +169,7 @@ def _options(continued: Continued | None, keep_recent: int, count: Count) -> Pla
 
 
 def _counter(count: Count) -> TokenCounter:
-    """Counts by a caller's function. Raises TypeError where that gives what is no number of tokens."""
+    """A token counter that uses the caller's function. It raises TypeError where that returns no number of tokens."""
     if count is rough_count:
         return TokenCounter()
 
@@ -210,8 +210,8 @@ Record = Sequence[Any]
 
 
 def _continue(given: Sequence[Any], lead: int, continued: Continued | None) -> tuple[Ledger, Record] | None:
-    """The ledger of the compaction before with what was added since; None where the list did not grow out of what that gave
-    back."""
+    """The ledger of the compaction before, with the messages added since; None where the list is not what that one returned with
+    messages added at its end."""
     if continued is None or lead != continued.ledger.groups[0].first.seq - 1:
         return None
     shown, rest = continued.shown, given[lead:]
@@ -222,12 +222,13 @@ def _continue(given: Sequence[Any], lead: int, continued: Continued | None) -> t
     ledger, record = continued.ledger, [*continued.record, *new]
     groups = group_messages([read_message(m, n) for n, m in enumerate(new, start)], turn=ledger.turn)
     if any(isinstance(m, StandIn) for m in new) or any(group.kind == "stray" for group in groups):
-        return None  # its call may be before
+        return None  # the call of a stray result may be among the earlier messages
     return ledger.append(*groups), [*record, *_closings(groups)]
 
 
 def _waiting(rest: Sequence[Any]) -> Sequence[Any]:
-    """The calls at the end that wait for their results, with those that came so far: nobody left them unanswered yet."""
+    """The last messages from a call on that still waits for results, with the results so far; empty where no call at the end
+    waits."""
     place = len(rest)
     results: list[str] = []
     while place:
@@ -241,7 +242,7 @@ def _waiting(rest: Sequence[Any]) -> Sequence[Any]:
 
 
 def _with_waiting(ledger: Ledger, waiting: Sequence[Any]) -> Ledger:
-    """The ledger with such calls at its end, which no compaction touches."""
+    """The ledger with these waiting calls at its end, pinned so that no compaction changes them."""
     if not waiting:
         return ledger
     read = [read_message(m, n) for n, m in enumerate(waiting, ledger.next_seq)]
@@ -250,7 +251,7 @@ def _with_waiting(ledger: Ledger, waiting: Sequence[Any]) -> Ledger:
 
 
 def _ledger_of(given: Sequence[Any], lead: int, options: PlanOptions) -> tuple[Ledger, Record]:
-    """The ledger of all that a list stands for, with its summaries and shortened results in force."""
+    """The ledger of all original messages that a list stands for, with its summaries and shortened results as changes."""
     record = originals(given)
     groups = group_messages(read_message(m, n) for n, m in enumerate(record[lead:], lead + 1))
     ledger = Ledger(groups)
@@ -260,7 +261,7 @@ def _ledger_of(given: Sequence[Any], lead: int, options: PlanOptions) -> tuple[L
             seq += 1
             continue
         if not message.originals:
-            continue  # of a call that nobody answered: it is made anew
+            continue  # the made-up result of a call that nobody answered: it is made anew
         span = range(seq, seq + len(message.originals))
         seq = span.stop
         if isinstance(message, Summary):
@@ -274,7 +275,7 @@ def _ledger_of(given: Sequence[Any], lead: int, options: PlanOptions) -> tuple[L
 
 
 def _closings(groups: Sequence[Group]) -> list[StandIn]:
-    """The results that were made up for calls which nobody answered, as messages that stand for none, by number."""
+    """The results that were made up for unanswered calls, in order, as messages that stand for no others."""
     made = [m for group in groups for m in group.messages if m.synthetic]
     return [StandIn(to_wire(m), ()) for m in sorted(made, key=lambda m: m.seq)]
 
@@ -290,8 +291,8 @@ def _with_summary(ledger: Ledger, span: range, digest: Digest, unread: set[int],
 
 
 def _with_written(ledger: Ledger, covers: Sequence[str], digest: Digest, read: Sequence[str], name: str) -> Ledger:
-    """The ledger that knows what a model has `read` for a summary, where that is not all it stands for: a change below it that
-    covers just that. The next summary is made of the rest."""
+    """The ledger with a change that records which groups a model has `read` for a summary, where those are not all it covers. The
+    next summary is then made from the rest."""
     new = ledger.without(covers, read) if digest.summary else covers
     if not new or len(new) == len(covers):
         return ledger
@@ -301,7 +302,7 @@ def _with_written(ledger: Ledger, covers: Sequence[str], digest: Digest, read: S
 
 
 def _with_content(groups: Sequence[Group], seq: int, message: Mapping[str, Any]) -> Edit | None:
-    """The edit that shows a result as it was shortened."""
+    """The edit that shows a result in its shortened form; None where no group has the message."""
     group = next((g for g in groups if any(m.seq == seq for m in g.messages)), None)
     return group and _shrink(group, {seq: str(message.get("content") or "")})
 
@@ -315,11 +316,11 @@ def _shrink(group: Group, texts: Mapping[int, str]) -> Edit:
 # ── a compaction ──
 
 WAITING = "waiting"
-"""The id of the change that keeps calls at the end."""
+"""The id of the change that pins the waiting calls at the end."""
 
 
 def _free_id(ledger: Ledger, what: str) -> str:
-    """An id for one more change."""
+    """An unused id for a new change, made of `what` and a number."""
     taken = {change.id for change in ledger.changes}
     return next(name for name in (f"{what} {number}" for number in count_from(1)) if name not in taken)
 
@@ -327,7 +328,8 @@ def _free_id(ledger: Ledger, what: str) -> str:
 def _passed(
     ledger: Ledger, options: PlanOptions, budget: Budget, summarise: Summarise | None, view: Callable[[Ledger], View]
 ) -> Ledger:
-    """The ledger after a compaction: very long results shortened, then the older part folded, then long results that are left."""
+    """The ledger after a compaction: very long results are shortened, then the older part is folded, then the remaining long
+    results are shortened; each only where it is still needed."""
     after = _shortened(ledger, options, budget, view, (LARGE_RESULT_DIVISOR,))
     if view(after).raw >= budget.trigger:
         after = _folded(after, options, budget, summarise, view(after))
@@ -337,7 +339,8 @@ def _passed(
 def _shortened(
     ledger: Ledger, options: PlanOptions, budget: Budget, view: Callable[[Ledger], View], parts: Sequence[int]
 ) -> Ledger:
-    """The ledger with results over these parts of the limit in head and tail, as far as that is needed."""
+    """The ledger with long results shortened to head and tail until the view is below the trigger. `parts` are divisors of the
+    limit that give the cap for a result, tried in turn."""
     for part in parts:
         shown = view(ledger)
         if shown.raw < budget.trigger:
@@ -357,7 +360,7 @@ def _shortened(
 
 
 def _folded(ledger: Ledger, options: PlanOptions, budget: Budget, summarise: Summarise | None, now: View) -> Ledger:
-    """The ledger with its older part folded into a summary by the model, else into a recap by code; as it was where that frees
+    """The ledger with its older part folded into a summary by the model, else into a recap by code; unchanged where that frees
     nothing."""
     strategies, name = builtin_strategies(options), _free_id(ledger, "pass")
     plan = strategies["summarize"].plan(now, ledger, budget) if summarise is not None else None
@@ -379,8 +382,8 @@ def _folded(ledger: Ledger, options: PlanOptions, budget: Budget, summarise: Sum
 
 
 def _summary_text(ledger: Ledger, step: Step, options: PlanOptions, summarise: Summarise, limit: int) -> str:
-    """The summary of a step, read in as many parts as a prompt takes, each with the record made of those before; empty where the
-    model returns nothing."""
+    """The model's summary for a fold step, written in as many requests as the input needs, each with the summary so far; empty
+    where the model returns nothing."""
     task = summary_task(ledger, step, options)
     count = options.counter.count_text
     system = TASK.replace("{room}", room_in_words(task.max_tokens, task.previous, count))
@@ -400,20 +403,22 @@ def _summary_text(ledger: Ledger, step: Step, options: PlanOptions, summarise: S
         if not text.strip():
             return ""
     if too_long(text, task.max_tokens, count):
-        again = ask(shorter_text(text, task.max_tokens, count))
-        text = again if again.strip() and count(again) < count(text) else text
+        shorter = ask(shorter_text(text, task.max_tokens, count))
+        text = shorter if shorter.strip() and count(shorter) < count(text) else text
     return text
 
 
 def _needed(after: Ledger) -> set[str]:
-    """The changes that something live came of, and those that brought its summaries: they tell what a model read."""
+    """The ids of the changes that must be kept: those that live entries come from, and those that brought the text of their
+    summaries, which tell what a model has read."""
     shown = {entry.change for entry in after.live() if entry.change}
     texts = {entry.digest.summary for entry in after.live() if entry.digest}
     return shown | {change.id for text, (change, _) in written_by(after).items() if text in texts}
 
 
 def _live_messages(ledger: Ledger, record: Record, memory: Memory) -> Iterator[Any]:
-    """What is live, each message that was given as the very object; calls that nobody answered have a result that says so."""
+    """The live messages. An unchanged message is the caller's own object; a call that nobody answered has a result that says
+    so."""
     read = written(ledger)[0].covers
     for entry in ledger.live():
         if entry.group is None:

@@ -1,5 +1,5 @@
-"""The figures of the gauge: a view measured against a budget, with the server's own count where there is one; and when a
-compaction is due by them. What to do about it is up to whoever asks."""
+"""Computes the figures of the gauge (how full the context window is) from a view, a budget and the server's own count where there
+is one, and tells when a compaction is due. What to do then is up to the caller."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from ctxchat.core.tokens import apportion
 from ctxchat.core.view import View
 
 FORECAST_TURNS = 12
-"""Turns whose growth a forecast goes by."""
+"""The number of last turns from whose growth a forecast is computed."""
 
 MIN_FORECAST_TURNS = 3
-"""Turns that must have grown before people are told of a forecast."""
+"""A forecast is shown only after at least this many turns in which the context grew."""
 
 MAX_FORECAST_SPREAD = 4
-"""How many times the fewest turns left the most may be, for people to be told of a forecast."""
+"""A forecast is shown only where the most turns left are at most this many times the fewest."""
 
 
 class TokenPrice(msgspec.Struct, frozen=True):
-    """US dollars a token of a prompt: new, where the server has it cached, and where it goes into its cache. 0 where not known or
-    free."""
+    """US dollars per prompt token: `input` for a new one, `cached` for one read from the server's cache, `written` for one
+    written to it. 0 where unknown or free."""
 
     input: float = 0.0
     cached: float = 0.0
@@ -48,8 +48,8 @@ class PriceRise(msgspec.Struct, frozen=True):
 
 
 class Counting(msgspec.Struct, frozen=True):
-    """How the tokens of the model in use are counted, and what they cost. `anchor` is its server's newest count, `scale` what its
-    count of another view made of a token of our estimate: the next one is estimated on the same scale, until it is counted."""
+    """How the tokens of the model in use are counted, and what they cost. `anchor` is its server's newest count. `scale` is the
+    ratio of the server's count to our estimate for an earlier view, applied to the estimate until the server counts this one."""
 
     model: str
     calibration: Calibration = Calibration()
@@ -59,8 +59,8 @@ class Counting(msgspec.Struct, frozen=True):
 
 
 class Past(msgspec.Struct, frozen=True):
-    """What the session has been through. `fills` are the tokens used at the end of its last turns, oldest first; `cached` is what
-    the server last said it had cached, `cut` what it seems to have left out of the last prompt."""
+    """Figures of the session so far. `fills` are the tokens used at the end of its last turns, oldest first; `cached` is how many
+    the server last read from its cache, `cut` how many it seems to have left out of the last prompt."""
 
     fills: tuple[int, ...] = ()
     compactions: int = 0
@@ -70,7 +70,8 @@ class Past(msgspec.Struct, frozen=True):
 
 
 class ContextUsage(msgspec.Struct, frozen=True, tag="context", omit_defaults=False):
-    """What `ctxchat context --json` prints. Tokens are integers, `pressure` is used / limit, `cost_usd` the sum over the session.
+    """The figures of the gauge, which `ctxchat context --json` prints. Tokens are integers, `pressure` is used / limit,
+    `cost_usd` the sum over the session.
 
     Sections sum to `window` when nothing overflows, and all but `reserved` and `free` sum to `used`. `band` is the share by
     which `used` may be off, 0 for a server's own figure. `forecast_turns` is None while there is no trend, and
@@ -112,17 +113,17 @@ class ContextUsage(msgspec.Struct, frozen=True, tag="context", omit_defaults=Fal
 
     @property
     def excess(self) -> int:
-        """Tokens by which the request is too long for its limit, 0 where it fits."""
+        """Tokens by which the request exceeds its limit, 0 where it fits."""
         return max(0, self.used - self.limit)
 
     @property
     def over_budget(self) -> tuple[Section, ...]:
-        """The sections that hold more than they are meant to, those furthest beyond first."""
+        """The sections that exceed their own budget, the furthest over first."""
         return tuple(sorted((s for s in self.sections if s.over), key=lambda s: -s.over))
 
     @property
     def saved(self) -> float:
-        """US dollars that the cache took off the last prompt's price."""
+        """US dollars that the cache saved on the last prompt."""
         return min(self.cached, self.used) * max(0.0, self.price.input - self.price.cached)
 
     def tokens(self, name: str) -> int:
@@ -136,7 +137,8 @@ BEGINNING, BY_ITSELF, NO_MIX = Past(), Automatic(), Mix()
 def used_tokens(
     mix: Mix, passes: int, calibration: Calibration, anchor: Anchor | None, scale: float = 1.0
 ) -> tuple[int, float]:
-    """Tokens in use, and by how many that may be off: the anchor plus a corrected estimate of what came after it."""
+    """Tokens in use, and by how many that may be wrong: the server's last count (`anchor`) plus a corrected estimate of what was
+    added since, or an estimate of everything where there is no count of a view with the same number of changes (`passes`)."""
     if anchor is None or anchor.passes != passes:
         return round(calibration.estimate_request(mix) * scale), calibration.error(mix, whole=True) * scale
     grown = mix - anchor.mix
@@ -147,7 +149,8 @@ def used_tokens(
 def parts_of(
     view: View, used: int, calibration: Calibration, *, draft: Mix = NO_MIX, streamed: Mix = NO_MIX
 ) -> dict[SectionName, int]:
-    """What is in use by section, so that the parts add up to `used`; with a draft and a reply that are not in the view."""
+    """The tokens in use by section, which add up to `used`, including a draft and a reply under way, which are not in the
+    view."""
     mixes: dict[SectionName, Mix] = view.mixes()
     mixes["draft"] = draft
     mixes["assistant"] += streamed
@@ -166,7 +169,8 @@ def measure(
     past: Past = BEGINNING,
     automatic: Automatic = BY_ITSELF,
 ) -> ContextUsage:
-    """The gauge for a view, with our counts of what is not in it yet: what is being typed, and the reply that is arriving."""
+    """The gauge for a view, including our counts of what is not in it yet: the draft being typed (`draft`) and the reply that is
+    arriving (`streamed`)."""
     calibration = counting.calibration
     used, error = used_tokens(view.kinds + draft + streamed, view.changes, calibration, counting.anchor, counting.scale)
     parts = parts_of(view, used, calibration, draft=draft, streamed=streamed)
@@ -208,8 +212,8 @@ def _sections(parts: Mapping[SectionName, int], budget: Budget, *, estimated: bo
 
 
 def forecast(fills: Sequence[int], used: int, end: int) -> int | None:
-    """Turns left before `end` (the trigger, or the limit where nothing happens there) at the pace of the last dozen turns that
-    grew (their mean); None without one.
+    """The number of turns left before `end` tokens are in use (the trigger, or the limit where nothing happens at the trigger),
+    at the mean growth of the last dozen turns that grew; None where none grew.
 
     The mean, since a rare long result fills a window as surely as many short ones: the median was twice as far off
     (`benchmarks/forecast.py`).
@@ -219,8 +223,8 @@ def forecast(fills: Sequence[int], used: int, end: int) -> int | None:
 
 
 def forecast_span(fills: Sequence[int], used: int, end: int) -> tuple[int, int] | None:
-    """The fewest turns and the most that are left as `forecast` sees it, a standard error of the mean either way; None where
-    too few turns grew, or they grew too differently to say."""
+    """The fewest and the most turns left, computed as in `forecast` with a growth one standard error above and below the mean;
+    None where too few turns grew, or by too different amounts."""
     growth, room = _growth(fills), max(0, end - used)
     if len(growth) < MIN_FORECAST_TURNS:
         return None
@@ -232,7 +236,7 @@ def forecast_span(fills: Sequence[int], used: int, end: int) -> tuple[int, int] 
 
 
 def _growth(fills: Sequence[int]) -> list[int]:
-    """By how many tokens the last turns that grew did, the newest first."""
+    """The growth in tokens of the last turns that grew, newest first."""
     grown = (after - before for after, before in pairwise(reversed(fills)) if after > before)
     return list(islice(grown, FORECAST_TURNS))
 
@@ -241,11 +245,11 @@ Due = Literal["no", "prepare", "compact", "overhead"]
 
 OVERHEAD: tuple[SectionName, ...] = ("system", "tools", "memory", "injected")
 FIXED: tuple[SectionName, ...] = (*OVERHEAD, "pinned")
-"""What no compaction can make smaller: the overhead, and what a person wants kept word for word."""
+"""The sections that no compaction can make smaller: the overhead, and what a person pinned."""
 
 
 def overhead(context_usage: ContextUsage) -> int:
-    """Tokens around the conversation, which are in every request."""
+    """Tokens of every request that are not part of the conversation."""
     return sum(context_usage.tokens(name) for name in OVERHEAD)
 
 
@@ -255,7 +259,7 @@ def fixed(context_usage: ContextUsage) -> int:
 
 
 def starts_at(context_usage: ContextUsage) -> int:
-    """Tokens in use from which the next message makes a compaction start, or a question come; 0 where neither does."""
+    """The number of tokens in use from which the next message starts a compaction or a question about one; 0 where neither."""
     automatic = context_usage.automatic
     if fixed(context_usage) >= context_usage.trigger_tokens or automatic.few or automatic.joins:
         return 0
@@ -269,22 +273,22 @@ def starts_at(context_usage: ContextUsage) -> int:
 
 
 def fits(context_usage: ContextUsage) -> bool:
-    """The request can go out as it is, however wrong its figure may be."""
+    """True where the request fits the limit even if its figure is wrong by the whole band."""
     return context_usage.used * (1 + context_usage.band) <= context_usage.limit
 
 
 SOFT_SHARE = 0.8
-"""Of a working limit, the part from which a summary is made ahead: as far before it as the usual marks are apart."""
+"""The share of a working limit from which a summary is made ahead; about the usual distance of soft mark and trigger."""
 
 
 def soft_tokens(context_usage: ContextUsage, soft_mark: float) -> float:
-    """Tokens from which a summary is made ahead, for a mark as a share of the limit."""
+    """The number of tokens in use from which a summary is made ahead; `soft_mark` is a share of the limit."""
     soft = context_usage.limit * soft_mark
     return min(soft, context_usage.working_limit * SOFT_SHARE) if context_usage.working_limit else soft
 
 
 def inside_tokens(context_usage: ContextUsage, mark: float) -> float:
-    """Tokens from which rounds of a turn are folded, for a mark as a share of the limit."""
+    """The number of tokens in use from which rounds inside a turn are folded; `mark` is a share of the limit."""
     inside = context_usage.limit * mark
     return min(inside, context_usage.working_limit) if context_usage.working_limit else inside
 
@@ -302,15 +306,15 @@ def compaction_due(context_usage: ContextUsage, soft_mark: float = 0.60) -> Due:
 
 
 BUDGET = "budget"
-"""The source of what a model is told of its window."""
+"""The source id of the notes that tell a model how full its window is."""
 
 STEPS = (0.8, 0.9, 0.95)
-"""Shares of the trigger at each of which there is something to say, once."""
+"""Shares of the trigger at each of which the model gets such a note, once."""
 
 
 def budget_note(context_usage: ContextUsage) -> tuple[str, str]:
-    """Which step a request of so many tokens has reached, as a text that sorts by fullness, and the line about it; both empty
-    while there is room enough, or where nobody knows how much there is."""
+    """The highest of `STEPS` that the request has reached, as a text that sorts by fullness, and the note about it; both empty
+    where none is reached, or the size of the window is only assumed."""
     reached = [step for step in STEPS if context_usage.used >= step * context_usage.trigger_tokens]
     if context_usage.window_source == "assumed" or not reached:
         return "", ""
