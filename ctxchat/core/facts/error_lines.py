@@ -1,7 +1,7 @@
-"""Which lines of what a command printed tell of an error.
+"""Finds the lines in a command's output that report an error.
 
-Programs say so at the beginning of a line: behind a place in a file, a time, a tag or their own name. A line that only has the
-word somewhere (a signature, a title, what a reviewer wrote) tells of none.
+Programs report errors at the beginning of a line: after a position in a file, a time, a tag or their own name. A line that merely
+contains the word (a signature, a title, a reviewer's text) reports none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ctxchat.core.expressions import expression
 from ctxchat.core.tooluse import BARE
 
 _MAX_LINE_CHARS = 600
-"""Characters at the head of a line that are looked at."""
+"""The most characters at the beginning of a line that are searched."""
 
 _FRONT = (
     r"^[\s>*!✗✘✕×|]*(?:E +)?(?:-{3} )?"
@@ -32,7 +32,7 @@ _ERROR = expression(
 _PLACED = expression(
     r"\s*[\w./\\@~-]+\.\w{1,5}:\d+:(?:(?P<column>\d+):?)? (?!\s*(?:warning|note|info|hint|style)\b)(?=\S)"
 )
-"""What compilers, linters and tests begin a finding with; only those tell of a column."""
+"""The beginning of a finding of a compiler, a linter or a test: file, line, and sometimes a column, which only they give."""
 _WORD = expression(r"error|exception|panic|fatal|fail|not found|no such|denied|fault|expected", re.IGNORECASE)
 _NAMED = expression(
     r"\s*[{\[]*\"(?:error|message|detail|stderr)\": ?\"[^\"]{0,100}(?:rror|ailed|not found|denied|nvalid)"
@@ -43,15 +43,15 @@ _SLIP = expression(
     r"(?:unknown|unrecogni[sz]ed|invalid|illegal|unexpected|no such) (?:command[ -]line )?(?:option|argument|flag|switch)",
     re.IGNORECASE,
 )
-"""A command was called in a wrong way, which is no error of the work."""
+"""A message that a command was called with wrong options, which is no error of the work."""
 _NO_TROUBLE = expression(
     r"\b0 (?:errors?|remaining|failed|failures)\b|\"(?:success|ok)\": ?true|\A\s*[-*] \*\*", re.IGNORECASE
 )
-"""A line that has the word and tells of none."""
+"""A line that contains a word for an error and reports none."""
 
 
 def troubles(output: str) -> Iterator[str]:
-    """The lines that tell of an error, in their order."""
+    """The lines of an output that report an error, in order."""
     return (line for line in output.splitlines() if _tells(line[:_MAX_LINE_CHARS]))
 
 

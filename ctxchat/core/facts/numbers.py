@@ -1,4 +1,4 @@
-"""Numbers that somebody said of something: values with their name, amounts with what they are of."""
+"""Finds numbers in text together with what they are about: values with their name, amounts with the words before them."""
 
 from __future__ import annotations
 
@@ -79,9 +79,10 @@ _LAST_AMOUNT = expression(r"[-+$€£<>≤≥~≈]*\d[\d.,_–-]*(?=\D*\Z)")
 
 
 def numbers(text: str, at: At, endings: frozenset[str]) -> Iterator[Fact]:
-    """The numbers that a text tells: values with their name, and amounts with what they are of. An agent's count only where it
-    says outright what has them: in its lists and tables a figure stands beside the next one's label as well as its own. A name
-    that ends like a file is a place in one."""
+    """The numbers in a text, as facts: values with their name, and amounts with the words they are about.
+
+    An agent's numbers count only outside lists and tables, where a figure may stand beside another figure's label, and only where
+    the sentence says what they are about. Names that end like a file (`endings`) are positions in a file, not values."""
     text = ESCAPE.sub(" ", text if at[1] == "user" else _LISTED.sub("", text))
     named: set[int] = set()
     for match in sorted([*some(_NAMED, text, 30), *some(_SET, text, 30)], key=re.Match[str].start):
@@ -106,7 +107,7 @@ def numbers(text: str, at: At, endings: frozenset[str]) -> Iterator[Fact]:
 
 
 def _says_enough(match: re.Match[str]) -> bool:
-    """A program's name, or a value that has a unit: «total: 12» says nothing."""
+    """True for a name of a program, or a value with a unit: "total: 12" says too little."""
     return bool(SYMBOL.fullmatch(match[1])) or not match[2].replace(",", "").isdigit()
 
 
@@ -116,8 +117,8 @@ def values_in(code: str) -> set[tuple[str, str]]:
 
 
 def subject_of(number: str) -> str:
-    """What a number is about, in words: of "Coverage is 67 %", "coverage has reached 92 %" and "coverage: 95%" the same. Short
-    words and versions tell one thing from another: "v1", "Worker A", "Python 3.12"."""
+    """The subject of a number, as a key: the same for "Coverage is 67 %", "coverage has reached 92 %" and "coverage: 95%". Short
+    words and versions are kept, since they tell things apart: "v1", "Worker A", "Python 3.12"."""
     words = _WORDS.findall(_LAST_AMOUNT.sub(" ", number))
     if words[:1] == ["A"]:
         words[0] = "a"
@@ -127,8 +128,8 @@ def subject_of(number: str) -> str:
 
 
 def _whose(text: str, match: re.Match[str]) -> str:
-    """What a value belongs to, in front of its name: the words before it, or the line that it stands under (`staging:`). A name
-    that only a program gives says enough by itself."""
+    """The owner of a value, to be put before its name: the words before it, or the heading line above it (`staging:`). Empty for
+    a name from code, which says enough by itself."""
     if SYMBOL.fullmatch(match[1]):
         return ""
     start = text.rfind("\n", 0, match.start()) + 1
@@ -140,7 +141,7 @@ def _whose(text: str, match: re.Match[str]) -> str:
 
 
 def _words_before(text: str, match: re.Match[str], ended: int) -> list[str]:
-    """The words that an amount belongs to: of its sentence, and behind the amount before it, which `ended` there."""
+    """The words of the sentence before an amount, after the end of the previous amount (`ended`)."""
     begin = max(ended, match.start() - 80)
     whole = _LAST_WORD.search(text, max(ended, begin - 120), begin)  # the first word whole, such as a long path
     line = _BREAK.split(text[whole.start() if whole else begin : match.start()])[-1]

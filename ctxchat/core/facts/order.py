@@ -1,6 +1,7 @@
-"""Which of the exact facts matter most, so that old and important ones stay under a cap.
+"""Ranks the exact facts by importance, so that important old ones are kept under a limit.
 
-Goes by who brought a fact up, in how many turns, how lately, and what has come after it; by no model's judgement.
+The rank depends on who brought a fact up, in how many turns, how recently, and how many similar facts came after it. Asks no
+model.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ from ctxchat.core.record import Fact, FactKind, Speaker
 from ctxchat.core.tooluse import command_line
 
 KINDS: tuple[FactKind, ...] = get_args(FactKind)
-"""Every kind once, the dearest first; also the order on the page."""
+"""All kinds of facts, the most important first; also the order in which they are shown."""
 
 SPEAKERS: dict[Speaker, float] = {"user": 3.0, "assistant": 2.0, "": 2.0, "tool": 0.0}
-"""What it is worth who said or did it. One step more is worth as much as coming up in twice as many turns."""
+"""The worth of a fact by who brought it up. One point is worth as much as coming up in twice as many turns."""
 
 _BARE_NUMBER_PENALTY = 3.0
-"""What a number loses that has no word with it that says what it is about."""
+"""The points that a number loses where no word says what it is about."""
 
 _MAX_LATER_PENALTY = 2.0
-"""The most that a fact loses by later ones of its family."""
+"""The most points that a fact loses by later facts of its family (`_family`)."""
 
 _ALONE = expression(r"[+-]?[$€£]?[\d.,_]+\s?[^\s\d]*")
 _COUNTED = expression(r"\b(?=[0-9a-f]*\d)[0-9a-f]{4,}\b|\d[\d.,:]*")
 
 
 def ranked(facts: Iterable[Fact]) -> dict[FactKind, list[Fact]]:
-    """Facts by kind, within each those first that should stay longest.
+    """The facts by kind, within each kind those first that should be kept longest.
 
-    Two orders by turns: what is worth most (of equals the eldest, so that what stood in the last compaction still stands), and
-    what was seen last. Each alone would let the other's first fact go.
+    Takes facts alternately from two orders: by worth (of equals the oldest first, so that what the last compaction kept stays),
+    and by how recently they came up. Either order alone could lose the first fact of the other.
     """
     by_kind: dict[FactKind, list[Fact]] = {kind: [] for kind in KINDS}
     for fact in facts:
@@ -66,7 +67,8 @@ def _later(facts: Sequence[Fact]) -> Iterable[tuple[Fact, float]]:
 
 
 def _family(fact: Fact) -> str:
-    """What facts of one sort have in common; a rule, a decision and a symbol are each one of a kind."""
+    """The key that similar facts share: the folder of a file, the program of a command, a text without its numbers. Rules,
+    decisions and symbols have none in common."""
     if fact.kind in {"rule", "decision", "symbol"}:
         return fact.key
     if fact.kind in FILES:

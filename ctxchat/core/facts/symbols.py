@@ -1,6 +1,6 @@
-"""What programs name: functions, classes, settings, ids, in what was written, looked for and read.
+"""Finds symbols in text: names that programs give to functions, classes, settings and ids.
 
-A word that looks like a name is taken for one, wherever it stands; not those that every program of a language has.
+A word that looks like such a name is taken for one wherever it stands, except names that every program of a language has.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ctxchat.core.facts.shared import some
 from ctxchat.core.tooluse import NO_PROSE
 
 MAX_SYMBOLS = 400
-"""Symbols that are taken from one call or one message at most, those that stand there most often."""
+"""The most symbols that are taken from one call or message; the most frequent are preferred."""
 
 MAX_USED_NAMES = 60
-"""Names that a file uses more than once, which are taken of one reading of it at most."""
+"""The most names that are taken from one read of a file because the file uses them more than once."""
 
 SYMBOL = expression(
     r"(?<![\w$#])(?<!\w/)(?:[a-z][a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+"
@@ -26,7 +26,7 @@ SYMBOL = expression(
 )
 """`applyTheme`, `ThemeBg`, `keep_recent`, `ANSI`: what programs name, and words do not look like; no part of a path."""
 ESCAPE = expression(r"(?<!:)\\(?:[nrt](?=[A-Za-z\d\s])|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})")
-"""A line end, a tab or another sign as a program writes it, which is no part of the word behind it; `C:\\new` has none."""
+"""An escape sequence for a line end, a tab or another character, which is no part of the word after it; `C:\\new` has none."""
 SHOUT = expression(r"[A-Z]+")
 _NO_NAME = expression(r"(?:[A-Za-z_]*\d){5}|[a-z]+[A-Z]\Z")
 """An id that a machine made, a date, a slip of the shift key: nobody works with it by name."""
@@ -42,7 +42,7 @@ _MODULES = frozenset(
         "fs process console Math JSON Object Array Promise Number String Date Buffer window document vi jest expect",
     )
 )
-"""What belongs to the languages: `os.MkdirAll` is nobody's own."""
+"""Modules and objects of the languages themselves: a name after them (`os.MkdirAll`) is none of the project's."""
 _OF_THE_LANGUAGE = frozenset(filter(SYMBOL.fullmatch, dir(builtins))) | frozenset(
     re.findall(
         r"\w+",
@@ -73,11 +73,12 @@ _OF_THE_LANGUAGE = frozenset(filter(SYMBOL.fullmatch, dir(builtins))) | frozense
         "TODO FIXME NOTE XXX HTTP HTTPS HTML PATH HOME README CHANGELOG LICENSE UTF8 YYYYMMDD",
     )
 )
-"""What every program of a language names, or every test; a program's own `format` or `compile` is its own."""
+"""Names that every program or test of a language uses. Words such as `format` or `compile` are missing here, since a program may
+have its own."""
 _BEGINNING = r"^(?:[ \t]*\d+[\t:|│→])?[ \t]*"
 _BLOCK = expression(_BEGINNING + r"```.*?" + _BEGINNING + r"```[ \t]*$", re.MULTILINE | re.DOTALL)
 _EXAMPLE = expression(r"(?:#|//|--) *(?:WRONG|CORRECT|RIGHT|BAD|GOOD|Bad|Good|Wrong|Correct)\b|[❌✅]")
-"""What a block of a guide has that shows how something is done and how it is not: nothing of this program."""
+"""Marks of an example block in a guide that shows right and wrong ways, so that it is no code of the project."""
 _DEFINED = expression(
     _BEGINNING + r"(?:(?:export|default|declare|abstract|async|pub|unsafe) )*"
     r"(?:(?P<whole>(?:def|class|function\*?|fn|func|interface|struct|enum|trait)\s+)|(?:type|const|let|var|#define)\s+)"
@@ -92,7 +93,7 @@ _DEFINED = expression(
 
 
 def symbols(text: str) -> list[str]:
-    """What programs name, each once, in their order; those that stand there most often where there are too many."""
+    """The symbols in a text, each once, in order; the most frequent where there are too many."""
     text = ESCAPE.sub(" ", text)
     counts = Counter(match.group() for match in SYMBOL.finditer(text) if _names(match, text))
     kept = {symbol for symbol, _ in counts.most_common(MAX_SYMBOLS)}
@@ -112,7 +113,8 @@ def defined(text: str) -> Iterator[str]:
 
 
 def names_read(text: str, *, guide: bool = False) -> Iterator[str]:
-    """What a file defines, and what it names more than once; the blocks of a guide and examples of right and wrong aside."""
+    """The names that a file defines, and those it uses more than once, without example blocks. `guide`: the file is a document
+    whose code blocks are all examples."""
     if "```" in text:
         text = _BLOCK.sub(lambda block: "" if guide or _EXAMPLE.search(block.group()) else block.group(), text)
     text = ESCAPE.sub(" ", text)
@@ -122,7 +124,7 @@ def names_read(text: str, *, guide: bool = False) -> Iterator[str]:
 
 
 def _names(match: re.Match[str], text: str) -> bool:
-    """A word that looks like a program's names something of this program; one in capitals where it stands in code."""
+    """True where a word that looks like a symbol names something of the project; a word in capitals only where it is in code."""
     word = match.group()
     if word in _OF_THE_LANGUAGE or _NO_NAME.match(word) or (word[:2] == word[-2:] == "__"):
         return False
