@@ -1,7 +1,7 @@
-"""What a person changes by hand in one session: undo, redo, pin, drop, shrink, put back, change a memo. `core.changes` says what
-each change is.
+"""Applies the changes a person makes by hand in a session: undo, redo, pin, drop, shrink, put back, change a memo.
+`core.changes` defines what each change is.
 
-Each is one journal transaction and comes back with the gauge. Knows nothing of turns or of compactions.
+Each is one journal transaction and returns the new gauge. Knows nothing of turns, and starts no compaction.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from ctxchat.core.view import View
 
 
 class Changes:
-    """The verbs for changes by hand. All raise LedgerError for what cannot be done, and then nothing is written."""
+    """The changes by hand of one session. All raise LedgerError for what cannot be done, and then nothing is written."""
 
     def __init__(
         self, conversation: Conversation, lock: SessionLock, policy: AutoCompactPolicy, memory: Memory
@@ -53,7 +53,7 @@ class Changes:
         self._memory = memory
 
     async def preview_undo(self, change_id: str = "") -> UndoPreview:
-        """What taking back a change would do, the last one without an id: how full the window would be, and which part fits."""
+        """What undoing a change (the last one without an id) would do: how full the window would be, and which part fits."""
         if not self._lock.busy:
             await self._conversation.refresh()  # the window of a session just opened has not been asked for yet
         preview = await asyncio.to_thread(
@@ -64,21 +64,23 @@ class Changes:
         )  # which a server may have counted
 
     async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> ContextUsage:
-        """Take back a change, the last one without an id; of a compaction only these groups, where given. Where what comes
-        back no longer fits, `over` of the figures says by how much."""
+        """Undo a change, the last one without an id; with `groups`, only the part of a compaction that covers them. Where what
+        comes back no longer fits, `over` of the returned gauge says by how much."""
         async with self._lock.alone():
             ledger, at = self._conversation.ledger, self._conversation.clock.now()
             undone = find_change(ledger, change_id)
-            of = (ledger, undone.id, groups, self._measured, *self._summary_inputs)
-            left = [await asyncio.to_thread(partial_undo, *of)] if groups else []
+            inputs = (ledger, undone.id, groups, self._measured, *self._summary_inputs)
+            remaining = [await asyncio.to_thread(partial_undo, *inputs)] if groups else []
             scale = self._conversation.as_counted
             if undone.kind == "compaction":
                 self._policy.stopped()
-            await self._conversation.write(Undone(undone.id, at, scale), *(Changed(change, scale) for change in left))
+            await self._conversation.write(
+                Undone(undone.id, at, scale), *(Changed(change, scale) for change in remaining)
+            )
             return await self._conversation.refresh()
 
     async def redo(self, change_id: str = "") -> ContextUsage:
-        """Make a change again that was undone, the one last undone without an id, exactly as it was."""
+        """Apply an undone change again exactly as it was: the one last undone, without an id."""
         state = self._conversation.state
         change = redo_change(state.undone, state.ledger, change_id)
         context_usage = await self._apply(change)
@@ -88,13 +90,13 @@ class Changes:
         return self._conversation.context_usage
 
     def rewrite_of(self, group_id: str) -> PrefixRewrite:
-        """What it does to what was sent if this group goes out otherwise, or not at all."""
+        """How much of the last request's beginning is lost if this group is changed or left out."""
         view = self._conversation.view
         place = next((n for n, item in enumerate(view.items) if item.group == group_id), len(view.items))
         return self._rewrite(place, {group_id})
 
     def rewrite_all(self, *, head: bool) -> PrefixRewrite:
-        """What it does if everything goes out otherwise, the head as well or only what stands behind it."""
+        """How much of the last request's beginning is lost if all messages change, and with `head` the head as well."""
         items = self._conversation.view.items
         return self._rewrite(0 if head else next((n for n, item in enumerate(items) if item.group), len(items)), ())
 
@@ -116,27 +118,27 @@ class Changes:
         return await self._apply(shrink_change(self._conversation.ledger, group_id, self._conversation.clock.now()))
 
     async def defer(self, group_id: str, kind: DeferredKind) -> ContextUsage:
-        """Drop or shrink a group with the next compaction and not before: what was sent stays as it was until then."""
+        """Drop or shrink a group with the next compaction and not before, so that the cached beginning holds until then."""
         ledger = self._conversation.ledger
         change = CAN_WAIT[kind](ledger, group_id, "")
-        if group_id not in ledger.current:  # which can go once it has been answered
+        if group_id not in ledger.current:  # a group of the turn under way can go once answered
             ledger.apply(change)  # raises before anything is written
         return await self._write_records(Deferred(group_id, kind))
 
     async def undefer(self, group_id: str) -> ContextUsage:
-        """Keep a group after all that was to go with the next compaction."""
+        """Take back `defer`: keep a group that was to be dropped or shrunk with the next compaction."""
         return await self._write_records(Deferred(group_id))
 
     async def restore(self, group_id: str) -> ContextUsage:
-        """Put a group of the record back at the end, as a marked quotation."""
+        """Append a group of the record to the conversation again, as a marked quotation."""
         return await self._put_back(restore_change, group_id)
 
     async def quote(self, group: Group, source: str) -> ContextUsage:
-        """Put a group of another session at the end, as a marked quotation; `source` says which session, in words."""
+        """Append a group of another session, as a marked quotation; `source` describes that session."""
         return await self._put_back(lambda ledger, of, at: quote_change(ledger, group, of, at), source)
 
     async def reinsert(self, change_id: str) -> ContextUsage:
-        """Put the facts that a compaction lost back at the end, as one marked note."""
+        """Append the facts that a compaction lost, as one marked note."""
         return await self._put_back(lost_facts_change, change_id)
 
     async def memo(self, name: str, text: str) -> ContextUsage:
@@ -154,7 +156,7 @@ class Changes:
 
     @property
     def _summary_inputs(self) -> tuple[Count, Memory]:
-        """What a summary is made anew with where some of what it stands for comes back."""
+        """Token counter and memory, with which a summary is rebuilt where only a part of what it replaced comes back."""
         return self._conversation.counter.count_text, self._memory
 
     async def _apply(self, change: Change) -> ContextUsage:

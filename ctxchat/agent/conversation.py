@@ -1,4 +1,4 @@
-"""A session while it is being worked on: its state and journal, the view compiled from them, and the gauge.
+"""Holds an open session: its state and journal, the view compiled from them, and the gauge measured from the view.
 
 Knows nothing of turns or screens.
 """
@@ -61,10 +61,10 @@ from ctxchat.core.view import Item, View, compile
 from ctxchat.core.working_set import touched
 
 MODEL = "model"
-"""The source of what a model is told of its own name: another one may go on with a session."""
+"""Source id of the context block that tells the model its own name: the model may be exchanged during a session."""
 
 MODE = "mode"
-"""The source of what a model is told of how its calls are judged, where that is not the usual way."""
+"""Source id of the context block that tells the model which permission mode is in force, where it is not the usual one."""
 
 MODES: Mapping[Mode, str] = {
     "plan": "The session is in plan mode: only calls that read are run. Where a change is asked for, answer with a plan of it.",
@@ -75,20 +75,22 @@ MODES_BELOW: Mapping[Mode, str] = {
     **MODES,
     "plan": "Only calls that read are run: files, and commands that write nothing. Say in your answer what would have to change.",
 }
-"""The same for a sub-agent: it was mostly asked to find something out, and nobody waits for a plan."""
+"""`MODES` as a sub-agent is told them: it was mostly asked to find something out, and nobody waits for a plan from it."""
 
 MAX_REMEMBERED_CHANGES = 30
-"""Changes that are told apart where a request differs from the one before."""
+"""Newest changes that can each be named as the cause of a request's difference from the one before; older ones are one cause."""
 
 MAX_EARLIER_PATHS = 100
-"""Paths that a session worked on before it was opened, whose folders' memory files go on to apply."""
+"""Last paths used in the record of a reopened session whose folders' memory files still apply."""
 
 STRICT = os.environ.get("_CTXCHAT_STRICT_PREFIX") == "1"
-"""A request whose beginning differs for no reason of ours fails; elsewhere it is told in the record. For tests."""
+"""Whether an unexplained change at the beginning of a request raises UnexplainedBreak instead of only being recorded. For
+tests."""
 
 
 class UnexplainedBreak(BaseException):
-    """A request does not begin with the one before, and nothing of ours says why. Nothing that mends a turn may catch it."""
+    """A request does not begin with the previous one, and no change of ours explains it. A BaseException, so that no error
+    handling of a turn catches it."""
 
     def __init__(self, broke: PrefixBreak, view: View) -> None:
         shown = view.items[broke.place - 1].message if 0 < broke.place <= len(view.items) else "(none)"
@@ -114,45 +116,46 @@ class Conversation(JournalWriter):
     ) -> None:
         super().__init__(journal, state)
         self.spending = spending or SpendingBudget()
-        """What may still be spent, sub-agents and summaries included."""
+        """The money that may still be spent, sub-agents and summaries included."""
         self.options = config.options
         self.clock = clock
         self.backoff = Backoff.remembered(state.automatic)
         self.under_way = False
-        """A turn is under way."""
+        """Whether a turn is under way."""
         self._config = config
         self._tools = tuple(tools)
         self.mode: Mode = config.mode
         self._knowledge_store: ModelKnowledgeStore = knowledge_store or NothingKnown()
         self.masked = masked or MaskedRecord(str)
-        """What of the record a model is told."""
+        """Replaces secrets in what goes to the model."""
         self._afforded = Afforded()
         self._afforded_of: tuple[tuple[ToolSpec, ...], int, frozenset[str]] = (self._tools, 0, frozenset())
         self._looking = asyncio.Lock()
         self._told: set[str] = set()
-        self._weighed = len(state.ledger.changes)  # changes in force when the counter last forgot what is not in view
-        self._looks = self._newest = 0  # looks begun, and which of them the view stands on
+        # how many changes were in force when the token counter last forgot the messages outside the view
+        self._weighed = len(state.ledger.changes)
+        self._looks = self._newest = 0  # refreshes begun, and the number of the one the view comes from
         self._streamed = Mix()
         self.use(ModelKnowledge(self, self._knowledge_store, model, known or Known()))
-        self._around: Surroundings | None = None  # as they were asked for last
+        self._around: Surroundings | None = None  # as last gathered; None before the first time
         config.context_sources.go_to(touched(state.ledger.groups_in_force, MAX_EARLIER_PATHS))
         self._every_request: tuple[ContextBlock, ...] = ()
         self._prefix_guard = PrefixGuard(state.sent)
-        self._requests = 0  # made so far
+        self._requests = 0  # number of requests made so far
         self._breaks: PrefixBreak | None = None  # what the next request does to the beginning of the one before
         self._sent: tuple[SentPrefix | None, PrefixBreak | None] = (None, None)  # of the request under way
-        self._instructed_anew = False  # by settings that were edited, or as another agent: the head no longer holds
+        self._instructed_anew = False  # edited settings or another agent made the head outdated
         self.view: View = View((), (), (), 0, 0)
         self.context_usage: ContextUsage = stored_usage(self.measured(), state, self.knowledge.off(state.used))
 
     async def learned_of(self, model: ModelPort) -> ModelKnowledge:
-        """What earlier sessions have learned of a model; it may have to be read."""
+        """The knowledge that earlier sessions stored about a model, read off the event loop."""
         return ModelKnowledge(
             self, self._knowledge_store, model, await asyncio.to_thread(self._knowledge_store.load, model.name)
         )
 
     def use(self, knowledge: ModelKnowledge) -> None:
-        """Go on with the model of which this is known; what it can hold is asked at the next refresh."""
+        """Switch to the model of `knowledge`; its context window is asked for at the next refresh."""
         self.model = knowledge.model
         self._prices: ModelPrices | None = None
         self._rules = CacheRules()
@@ -161,7 +164,7 @@ class Conversation(JournalWriter):
         self.counter = knowledge.counter
 
     async def configure(self, config: SessionConfig, tools: Sequence[ToolSpec]) -> None:
-        """Be set up so from the next look on. Sources of context that are exchanged are closed."""
+        """Apply another configuration from the next refresh on. Context sources that it replaces are closed."""
         before, self._config = self._config, config
         self.options, self._tools = config.options, tuple(tools)
         if (before.system, before.tools) != (config.system, config.tools):
@@ -172,15 +175,15 @@ class Conversation(JournalWriter):
             await before.context_sources.close()
 
     def offer(self, tools: Sequence[ToolSpec], mode: Mode) -> None:
-        """What the model can call from the next request on (servers come and go while a session is open), and how its calls
-        are judged."""
+        """Set the tools the model can call from the next request on (servers come and go while a session is open), and the
+        permission mode."""
         self._tools, self.mode = tuple(tools), mode
 
     # ── reading ──
 
     @property
     def window(self) -> Window:
-        """What the model can hold, as far as it is known."""
+        """The model's context window, as far as it is known."""
         return self.knowledge.window
 
     @property
@@ -192,47 +195,48 @@ class Conversation(JournalWriter):
 
     @property
     def on_own_server(self) -> bool:
-        """Its model is served on this machine, or by a server that tells how fast it reads, which no provider does."""
+        """Whether the model runs on this machine, or on a server that tells how fast it reads a prompt, which no provider
+        does."""
         return self.model.may_queue or self.context_usage.cache.cold.seconds is not None
 
     @property
     def lasting(self) -> bool:
-        """A person reads and thinks between the messages, and more of them are to be expected."""
+        """Whether more messages are expected, with pauses in which a person reads and thinks."""
         return self._config.lasting
 
     @property
     def agent(self) -> str:
-        """The name of the agent it is, empty for the usual one."""
+        """The name of the configured agent, empty for the usual one."""
         return self._config.agent
 
     @property
     def by_hook(self) -> bool:
-        """Hooks say when room is made, so no compaction starts by itself before a request."""
+        """Whether hooks decide when to compact, so that no compaction starts by itself before a request."""
         return replaces_automatic(self._config.hooks)
 
     @property
     def automatic(self) -> Automatic:
         """Whether compaction starts by itself in the turn under way, else in the next."""
-        said = sum(1 for item in self.view.items if item.group)
+        messages = sum(1 for item in self.view.items if item.group)
         return self.backoff.automatic(
             self.options,
             self.clock.seconds() if self.backoff.failures else 0.0,
             self.ledger.turn + (not self.under_way),
             by_hook=self.by_hook,
-            few=said + (not self.under_way) < self.options.min_messages,
+            few=messages + (not self.under_way) < self.options.min_messages,
         )
 
     @property
     def effort(self) -> str:
-        """The level of effort asked for: chosen in this session, else as the settings have it; empty where there is none, or the
-        model has no such level."""
+        """The level of effort to request: the one chosen in this session, else that of the settings; empty where there is none,
+        or the model has no such level."""
         wanted, levels = self.state.effort or self._config.effort, self.model.efforts
         return wanted if levels is None or wanted in levels else ""
 
     async def refresh(self) -> ContextUsage:
-        """Ask what the model can hold and, between turns, what stands around; compile and measure what the next request would
-        hold. Whoever is asked may take long, so nobody waits for another's look: one that was overtaken by a later one changes
-        nothing."""
+        """Ask for the model's context window, prices and, between turns, its surroundings; then compile and measure the next
+        request. The answers may take long, so several refreshes may run at the same time: one that was overtaken by a later one
+        changes nothing."""
         self._looks += 1
         look, model = self._looks, self.model
         claimed = await self.knowledge.asked()
@@ -250,11 +254,11 @@ class Conversation(JournalWriter):
             return self._adopt(await self.compiled(self.ledger))
 
     def _asked_prices(self, model: ModelPort) -> tuple[ModelPrices | None, CacheRules]:
-        """What it costs now, some at other hours less, and how its server keeps what it is sent."""
+        """The model's prices now, which may depend on the hour, and its server's rules for caching prompts."""
         return model.prices(), model.cache_rules(lasting=self._config.lasting)
 
     async def look_around(self) -> None:
-        """Ask what stands around the conversation now: for the next head, and for the note on what has changed."""
+        """Gather context and memory files anew: for the next head, and for the note on what has changed."""
         sources = self._config.context_sources
         around = await sources.gather()
         if sources is self._config.context_sources:
@@ -262,7 +266,7 @@ class Conversation(JournalWriter):
 
     @property
     def next_head(self) -> Head:
-        """The head as it would be made now, by what was seen around last."""
+        """The head as it would be made now, from the surroundings gathered last."""
         around = self._around or Surroundings()
         own = [ContextBlock(MODEL, f"You are served by the model {self.model.name}.")]
         own += [ContextBlock(ON_DEMAND, names)] if (names := self._afforded.on_demand) else []
@@ -275,7 +279,8 @@ class Conversation(JournalWriter):
         return self._instructed_anew or head.agent != self._config.agent
 
     def _pending_note(self, ledger: Ledger, head: Head) -> tuple[str, tuple[ContextBlock, ...]]:
-        """What a note would say now of what has changed around."""
+        """The text and blocks of a note on what has changed in the surroundings since the model was last told; empty for
+        nothing."""
         known, now = known_context(head, ledger), self.next_head
         known.pop(BUDGET, "")  # told by itself
         blocks = [*now.memory, *now.context, tools_block(head.tools, now.tools)]
@@ -296,19 +301,19 @@ class Conversation(JournalWriter):
             await self.write_note(text, context)
 
     async def renew_head(self) -> bool:
-        """Make the head, by what was seen around last, where there is none that holds; False where there is."""
+        """Write a new head, from the surroundings gathered last, unless the present one still holds: then False."""
         await self._afford_tools()
         head = self.ledger.head
         if head and not self._head_is_outdated(head):
             return False
         head = without_tool_told(self.next_head, self.ledger)
         tokens = await asyncio.to_thread(self._head_tokens, head)
-        self._instructed_anew = False  # behind what a cancel may cut off
+        self._instructed_anew = False  # only now: a cancel during the awaits above must leave it set
         await self._write_or_note(HeadSet(head, tokens))
         return True
 
     async def tell_memory_below(self) -> None:
-        """After a round: where its calls went to folders with memory files of their own, a note says what those say."""
+        """After a round: write a note with the memory files of folders that its calls used for the first time."""
         sources, ledger = self._config.context_sources, self.ledger
         if ledger.head is None or not ledger.groups or not sources.go_to(touched(ledger.groups[-1:])):
             return
@@ -321,8 +326,8 @@ class Conversation(JournalWriter):
             await self.write_note(text, context)
 
     async def tell_budget(self) -> bool:
-        """Between the rounds of a turn: a note on how full the window is, each time it has become fuller by a step. False where
-        there is nothing to say."""
+        """Between the rounds of a turn: write a note on how full the window is, each time it has become fuller by a step. False
+        where there is nothing to say."""
         head = self.ledger.head
         known = known_context(head, self.ledger).get(BUDGET, "") if head else ""
         step, text = budget_note(self.context_usage)
@@ -332,14 +337,15 @@ class Conversation(JournalWriter):
         return True
 
     async def write_note(self, text: str, context: Sequence[ContextBlock] = ()) -> None:
-        """A note of ours behind what was said last, as an entry of the record."""
+        """Append a note of ours to the record, after the last message."""
         ledger = self.ledger
         await self._write_or_note(
             Sealed((context_note(ledger.next_seq, self.clock.now(), ledger.turn, text, context),))
         )
 
     async def _write_or_note(self, record: Record) -> None:
-        """What was said must not depend on a disk: where the store refuses, it is asked again with whatever comes next."""
+        """Write a record; if the store refuses, apply it all the same and write it together with the next: a turn must not fail
+        because of a note."""
         try:
             await self.write(record)
         except StorageError:
@@ -348,8 +354,8 @@ class Conversation(JournalWriter):
     # ── sending ──
 
     async def checked_view(self) -> View:
-        """The view as it goes out now, held against the request before. Where its beginning has changed, reasoning that a
-        provider has bound to it is left out for good. Raises UnexplainedBreak in a run that asks for it (`STRICT`)."""
+        """The view for a request now, after it was compared with the previous request. Where its beginning has changed, reasoning
+        that a provider has bound to that beginning is left out for good. Raises UnexplainedBreak where `STRICT` is set."""
         self._requests += 1
         request = request_of(self.view, self._explanations, self.effort)
         broke = await asyncio.to_thread(self._prefix_guard.check, self.model.name, request)
@@ -366,11 +372,11 @@ class Conversation(JournalWriter):
         return self.view
 
     async def request(self, max_output: int, images: Mapping[str, str]) -> ModelRequest:
-        """The next model call, with room for so many tokens of a reply. Raises as `checked_view`."""
+        """The next model call, with at most `max_output` tokens of a reply. Raises like `checked_view`."""
         return self.call_with(await self.checked_view(), max_output, images)
 
     def call_with(self, view: View, max_output: int, images: Mapping[str, str]) -> ModelRequest:
-        """A call to the model of the conversation, of which its provider finds what it has cached."""
+        """A model call with any view, under the id of this session, by which its provider finds what it has cached."""
         return ModelRequest(
             view,
             max_output,
@@ -381,8 +387,8 @@ class Conversation(JournalWriter):
         )
 
     async def refuse_tools(self, names: Collection[str], *, reduced: bool) -> None:
-        """The server of this model refused how these are described: from now on it is not told of them, or it is told of their
-        arguments in words (`reduced`). Raises StorageError."""
+        """Record that the model's server refused the schemas of these tools: from now on they are not sent, or with `reduced`
+        only with their arguments described in words. Raises StorageError."""
         model, head = self.model.name, self.ledger.head
         records: list[Record] = [ToolRefused(model, name, reduced) for name in names]
         if head:
@@ -395,8 +401,8 @@ class Conversation(JournalWriter):
         return compile(Ledger(), head, self.counter).raw
 
     async def leave_out_thoughts(self) -> bool:
-        """A provider refused reasoning because of what stands before it: none so far goes back from now on. False where none
-        did."""
+        """After a provider refused reasoning because of what stands before it: leave out all reasoning so far. False where the
+        view has none."""
         if not any(item.message.reasoning for item in self.view.items):
             return False
         self.apply_now_write_later(ThoughtsLeftOut(0, self.ledger.next_seq))
@@ -404,46 +410,47 @@ class Conversation(JournalWriter):
         return True
 
     def as_sent(self, measured: Measured, notes: ReplyNotes = ReplyNotes()) -> Measured:  # noqa: B008 (frozen)
-        """With what is to be remembered of the request that was counted, and what its server told besides."""
+        """`measured` with what is remembered of the request under way, and what its server told about caching and reading
+        speed."""
         sent, broke = self._sent
         miss, prefill = notes.cache_miss, notes.prefill
         return msgspec.structs.replace(measured, sent=sent, broke=broke, cache_miss=miss, prefill=prefill)
 
     def _share(self, length: int) -> float:
-        """Of the next request's tokens the share that so many messages have, tools being the first, by how the server is known to
-        count: what a request costs besides is for its tools."""
+        """The share (0 to 1) of the next request's tokens in its first `length` messages, tools counting as the first, as its
+        server is known to count; the fixed overhead of a request is taken to be for its tools."""
         known, view = self.knowledge.calibration, self.view
         begun = total((Mix(tools=sum(view.tool_tokens)), *(item.kinds for item in view.items[: length - 1])))
         return min(1.0, known.estimate_request(begun) / max(1, known.estimate_request(view.kinds)))
 
     def _bound_thoughts(self, broke: PrefixBreak) -> tuple[int, int] | None:
-        """The numbers of the messages whose reasoning stands behind the first difference."""
+        """The range of message numbers whose reasoning stands behind the first difference; None where there is no reasoning."""
         behind = self.view.items[max(0, broke.place - 1) :]
         thinking = [item.message.seq for item in behind if item.message.reasoning]
         return (min(thinking), self.ledger.next_seq) if thinking else None
 
     @property
     def _explanations(self) -> dict[str, str]:
-        """All of ours that may make the beginning of a request another one, by what it is called in words."""
+        """Every cause of ours for a changed beginning of a request: its name for people, and a value that changes with it."""
         changes = self.ledger.changes
-        found = {
+        causes = {
             self._change_name(change): f"{change.id} {sum(len(edit.covers) for edit in change.edits)}"
             for change in changes[-MAX_REMEMBERED_CHANGES:]
         }
-        found |= {"earlier changes": str(len(changes))} if len(changes) > MAX_REMEMBERED_CHANGES else {}
+        causes |= {"earlier changes": str(len(changes))} if len(changes) > MAX_REMEMBERED_CHANGES else {}
         if head := self.ledger.head:
-            found["the head"] = hashlib.blake2b(msgspec.json.encode(head), digest_size=6).hexdigest()
+            causes["the head"] = hashlib.blake2b(msgspec.json.encode(head), digest_size=6).hexdigest()
         if spans := self.ledger.thoughts_left_out:
-            found["reasoning left out"] = str(spans)
+            causes["reasoning left out"] = str(spans)
         if self.model.keeps_reasoning:
-            found["reasoning sent back"] = ""
-        found["masked secrets"] = self.masked.settings_digest
-        found |= dict.fromkeys(self._config.rewriting, str(self._requests))
-        found |= {f"{b.source_id}, said with every request": str(self._requests) for b in self._every_request}
-        return found
+            causes["reasoning sent back"] = ""
+        causes["masked secrets"] = self.masked.settings_digest
+        causes |= dict.fromkeys(self._config.rewriting, str(self._requests))
+        causes |= {f"{b.source_id}, said with every request": str(self._requests) for b in self._every_request}
+        return causes
 
     def _change_name(self, change: Change) -> str:
-        """A change as people know it: a compaction by its number, any other by the message it begins with."""
+        """A change's name for people: a compaction with its number, any other with the message it begins with."""
         touched = [*change.pins, *change.adds, *(name for edit in change.edits for name in edit.covers[:1])]
         if change.kind == "compaction" or not touched:
             return f"{change.kind} {change.id.rpartition('-c')[2]}"  # without the id of the session
@@ -452,7 +459,8 @@ class Conversation(JournalWriter):
     # ── tools, troubles, long texts ──
 
     async def _afford_tools(self) -> None:
-        """Find those of the tools on offer that are described to the model; off the loop, since some servers bring hundreds."""
+        """Choose which of the tools on offer are described to the model; off the event loop, since some servers offer
+        hundreds."""
         head, counter, model, state = self.ledger.head, self.counter, self.model.name, self.state
         offered = accepted_tools(self._tools, state.refused_tools.get(model, ()), state.reduced_tools.get(model, ()))
         holds = head is not None and not self._head_is_outdated(head)
@@ -465,31 +473,31 @@ class Conversation(JournalWriter):
             self._afforded_of = of
 
     async def remeasure(self) -> ContextUsage:
-        """Compile and measure in the frame of the last request: for what was added to it since, without asking anybody."""
+        """Compile and measure with the answers of the last refresh, asking nobody: after something was added to the record."""
         async with self._looking:
             return self._adopt(await self.compiled(self.ledger))
 
     def troubles(self) -> tuple[str, ...]:
-        """Who around the conversation was late or failed, in a sentence each; nobody is named twice."""
+        """A sentence for each context source that was late or failed; none is reported twice."""
         troubles = self._config.context_sources.troubles
-        said = {source: f"Context from {source} {why}." for source, why in troubles.items()}
-        new = {source: text for source, text in said.items() if source not in self._told}
+        sentences = {source: f"Context from {source} {why}." for source, why in troubles.items()}
+        new = {source: text for source, text in sentences.items() if source not in self._told}
         self._told.update(new)
         return tuple(new.values())
 
     async def put_away(self, name: str, text: str, tokens: int, most: int) -> str:
-        """Keep a text of so many tokens as a file of the session: its head and tail in at most `most` tokens, and where the rest
-        lies. Raises StorageError."""
+        """Save a text of `tokens` tokens as a file of the session. Return its head and tail in at most `most` tokens, with the
+        path of the file between them. Raises StorageError."""
         path = await self.journal.spill(name, text)
         return await self.clipped(text, most, f"full text: {path}, {tokens:,} tokens")
 
     async def clipped(self, text: str, most: int, rest: str) -> str:
-        """Head and tail of a text in at most `most` tokens, with a word on the rest between them."""
+        """Head and tail of a text in at most `most` tokens, with `rest` between them: where the part left out can be found."""
         mark = f"\n[… {{lines}}{{tokens}} tokens left out; {rest} …]\n"
         return await asyncio.to_thread(clip, text, most, self.counter.count_text, mark)
 
     async def stop_background_work(self) -> None:
-        """End what is still at work around the conversation."""
+        """Close the context sources, with whatever they still have running."""
         await self._config.context_sources.close()
 
     def _adopt(self, view: View) -> ContextUsage:
@@ -505,11 +513,11 @@ class Conversation(JournalWriter):
         return self.context_usage
 
     async def compiled(self, ledger: Ledger) -> View:
-        """The view a ledger has in the frame of the last refresh, made off the event loop."""
+        """The view of a ledger with the answers of the last refresh, compiled off the event loop."""
         return await asyncio.to_thread(self.compile, ledger)
 
     def compile(self, ledger: Ledger) -> View:
-        """As `compiled`, at once: for work that is off the event loop already."""
+        """Like `compiled`, without a thread: for callers that are off the event loop already."""
         head = (
             ledger.head
             if ledger.head and not self._head_is_outdated(ledger.head)
@@ -533,13 +541,13 @@ class Conversation(JournalWriter):
         return self.masked.items(items, self.counter)
 
     def expected(self, view: View, compactions: int, anchor: Anchor | None = None) -> ContextUsage:
-        """The gauge such a view would show: an estimate, unless a server has counted it when it was there before (`anchor`)."""
+        """The gauge that `view` would show after `compactions`: an estimate, unless a server counted it earlier (`anchor`)."""
         counting = msgspec.structs.replace(self._counting, anchor=anchor, scale=self.as_counted)
         return measure(view, self.budget, counting, past=Past(compactions=compactions), automatic=self.automatic)
 
     @property
     def as_counted(self) -> float:
-        """Gauge tokens for a token of our estimate of the present view: what comes before and after a change is on one scale."""
+        """Gauge tokens for each token of our estimate of the present view, so that figures before and after a change compare."""
         used, whole = (
             self.context_usage.used - self.context_usage.tokens("draft"),
             self.knowledge.calibration.estimate_request(self.view.kinds),
@@ -548,24 +556,26 @@ class Conversation(JournalWriter):
 
     @property
     def scale(self) -> float:
-        """Gauge tokens for a raw token of the present view."""
+        """Gauge tokens for each raw token of the present view."""
         raw, used = self.view.raw, self.context_usage.used
         return used / raw if raw and used else self.knowledge.calibration.ratio
 
     def streaming(self, reply: Mix) -> ContextUsage:
-        """The gauge with our count of a reply that is not sealed yet, on top of the last view."""
+        """The gauge of the last view plus our count of a reply that is not sealed yet."""
         self._streamed = reply
         return self.remeasured()
 
     def remeasured(self) -> ContextUsage:
-        """The gauge of the last view, with what has been booked since."""
+        """The gauge of the last view, measured with the state as it is now."""
         self.context_usage = self.measured()
         return self.context_usage
 
     def measured(self, view: View | None = None, *, draft: Mix = NO_MIX) -> ContextUsage:
-        """The gauge of a view; without one, of the last, of what is arriving on top of it, and of what is being typed."""
+        """The gauge of `view` and of a message being typed (`draft`); without a view, of the last one and the reply arriving."""
         state, automatic = self.state, self.automatic
-        others = state.anchor is not None and self.knowledge.anchor is None  # counted, and cached, by another's server
+        others = (
+            state.anchor is not None and self.knowledge.anchor is None
+        )  # the last request was counted, and cached, by another model's server
         cached = 0 if others else state.cached
         if self.under_way and draft.raw:
             automatic = msgspec.structs.replace(automatic, joins=True)
@@ -586,14 +596,14 @@ class Conversation(JournalWriter):
 
     @property
     def _price_step(self) -> PriceRise | None:
-        """Where the model's price rises first."""
+        """The prompt length from which the model's input price rises, and by what factor; None where it does not rise."""
         if self._prices is None or not self._prices.steps:
             return None
         step, usual = self._prices.steps[0], self._prices.rates.input
         return PriceRise(step.above, round(step.rates.input / usual, 2)) if usual else None
 
     def _cache_state(self, used: int) -> CacheState:
-        """What the server holds of a next request of so many tokens."""
+        """What the server has cached of a next request of `used` tokens."""
         state, name = self.state, self.model.name
         return cache_state(
             self._held,
@@ -607,8 +617,8 @@ class Conversation(JournalWriter):
         )
 
     def _breaking(self, context_usage: ContextUsage, breaks: PrefixBreak) -> ContextUsage:
-        """With what the next request does to the beginning of the one before, in tokens as the gauge counts them. What its server
-        still holds of an earlier request that began so is not lost, nor what it no longer held anyway."""
+        """The gauge with how much of the previous request's beginning the next one keeps and loses, in gauge tokens. What the
+        server still has cached of an earlier request with that beginning is not lost, nor what had expired anyway."""
         scale = context_usage.used / self.view.raw if self.view.raw else 1.0
         kept, lost = round(breaks.kept * scale), round(breaks.lost * scale)
         if hold := context_usage.cache.held_at(epoch(self.clock.now())):
@@ -628,7 +638,7 @@ class Conversation(JournalWriter):
 
     @property
     def _price(self) -> TokenPrice:
-        """What a token of a prompt as long as the present one costs."""
+        """The price in US dollars of one token of a prompt as long as the present one."""
         rates = self._prices.rates_at(self.state.used) if self._prices else None
         if rates is None:
             return TokenPrice()

@@ -1,6 +1,7 @@
-"""What a session works with while it is open: its model, its agent, and the settings as they are now.
+"""Exchanges the model, the agent and the settings of an open session.
 
-Nothing is exchanged under a turn: what was edited meanwhile comes with the next message, the marks of the gauge at once.
+Nothing is exchanged during a turn: settings edited meanwhile apply from the next message on, except options and spending limits,
+which apply at once.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ctxchat.core.ports import ModelPort, ToolOutput
 from ctxchat.core.prompt_files import FilledPrompt, PromptFile, named_arguments, skill_text
 
 LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""What providers call them; a model of which nobody says which it has may have any."""
+"""Levels of effort by the names that providers use. A model whose own levels are unknown is taken to have all of them."""
 
 
 def levels_told(model: ModelPort) -> str:
@@ -40,8 +41,8 @@ def levels_told(model: ModelPort) -> str:
 
 
 class Setup:
-    """The verbs for model, agent and edited settings of one session. `config` is how it was opened, `configure` makes one anew;
-    without it only the model can be exchanged."""
+    """Exchanges model, agent and edited settings of one session. `config` is the configuration it was opened with; `configure`
+    makes a new one from the present settings, and without it only the model can be exchanged."""
 
     def __init__(
         self,
@@ -60,13 +61,13 @@ class Setup:
         self._hooks = hooks
         self._config = config
         self._configure = configure
-        self._late = False  # something was edited under a turn
+        self._late = False  # settings were edited during a turn
         self._limits = config.spending
         compactor.follow_deferred = self._follow_deferred
         self.fallback_answers = False
-        """In the turn under way another model stands in for the one in force."""
+        """Whether a fallback answers in the turn under way, in place of the chosen model."""
         self.doubted: set[str] = set()
-        """Models that failed when they were asked last; one that a person chooses is asked as if it never had."""
+        """Names of models that failed when last asked; choosing a model removes its name."""
 
     @property
     def agent(self) -> str:
@@ -75,7 +76,7 @@ class Setup:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What is wrong with the setup as it is, a sentence each."""
+        """A sentence for each thing wrong with the present settings."""
         model, wanted = self._conversation.model, self._config.effort
         wrong = wanted and model.efforts is not None and wanted not in model.efforts
         return (*self._config.notices, *((f"effort = {wanted!r} is left out: {levels_told(model)}",) if wrong else ()))
@@ -91,8 +92,8 @@ class Setup:
         return levels_told(self._conversation.model)
 
     async def choose_effort(self, level: str) -> None:
-        """Go on with this level of effort, from the next request on; empty for what the settings say. Raises UsageError for one
-        that the model does not have."""
+        """Use this level of effort from the next request on; empty for that of the settings. Raises UsageError for a level that
+        the model does not have."""
         self.check_level(level)
         async with self._lock.alone():
             await self._conversation.write(EffortChosen(level), *self._put_off_no_more("effort"))
@@ -111,8 +112,8 @@ class Setup:
         return [*(prompt for prompt in self._config.prompts if prompt.by_person), *(servers.prompts if servers else ())]
 
     async def get_prompt(self, called: FilledPrompt) -> ToolOutput:
-        """What a server writes for a prompt of its own. Raises CtxchatError where it does not, or where an argument is
-        missing."""
+        """The text of a server's prompt, filled in by the server. Raises CtxchatError where the server fails, or where an
+        argument is missing."""
         assert self._config.server_prompts
         if called.file.kind == "skill":
             written = await self._config.server_prompts.get_prompt(called.file, {})
@@ -123,7 +124,7 @@ class Setup:
 
     @property
     def options(self) -> Options:
-        """How the agent behaves."""
+        """The options in force."""
         return self._conversation.options
 
     @property
@@ -133,19 +134,19 @@ class Setup:
 
     @property
     def rules(self) -> Sequence[Rule]:
-        """What is allowed without asking, as far as it is in writing."""
+        """The permission rules in force."""
         return self._tool_runner.approvals.rules
 
     def thoughts_lost_with(self, name: str) -> int:
-        """The replies in view whose reasoning goes back to the model in force and would not go to that one. Raises UsageError for
-        one that cannot be had."""
+        """The number of replies in view whose reasoning is sent back to the present model but would not be to model `name`.
+        Raises UsageError for a model that cannot be opened."""
         now, then = self._conversation.model, self._config.open_model(name)
         thought = [item.message for item in self._conversation.view.items if item.message.reasoning]
         return sum(now.takes_back(reply) and not then.takes_back(reply) for reply in thought)
 
     async def switch_model(self, name: str) -> ContextUsage:
-        """Go on with another model. What does not fit its window goes before the next request, or with `make_room`. Raises
-        UsageError for one that cannot be had."""
+        """Switch to another model. What does not fit its window is compacted before the next request, or by `make_room`. Raises
+        UsageError for a model that cannot be opened."""
         self.doubted.discard(name)
         model = self._config.open_model(name)
         after = await self._config_of(self.agent, model.name)
@@ -157,14 +158,16 @@ class Setup:
             return await self._exchanged(after)
 
     async def switch_agent(self, name: str) -> ContextUsage:
-        """Go on as another agent; empty for the usual one. Raises UsageError for one nobody has, or whose model cannot be had."""
+        """Switch to another agent; empty for the usual one. Raises UsageError for an unknown one, or if its model cannot be
+        opened."""
         after, model = await self._agent_config(name)
         async with self._lock.alone():
             await self._become(name, after, model)
             return await self._conversation.refresh()
 
     async def _agent_config(self, name: str) -> tuple[SessionConfig, ModelPort | None]:
-        """How the session is set up as that agent, and its model where that is another one. Raises UsageError."""
+        """The configuration of the session with that agent, and the agent's model where it differs from the present. Raises
+        UsageError."""
         before, current = self._config, self._conversation.model.name
         after = await self._config_of(name, current)
         if after is None:
@@ -187,12 +190,13 @@ class Setup:
 
     @property
     def deferred(self) -> SetupDeferred:
-        """What comes with the next compaction."""
+        """The changes of model setup that wait for the next compaction."""
         return self._conversation.state.setup_deferred
 
     async def defer_setup(self, **changed: Any) -> SetupDeferred:
-        """Put this off until the next compaction, or no longer: fields of `SetupDeferred`; all that is put off then. Raises
-        UsageError for an agent or a level of effort that is not to be had, and as `SessionLock.alone` where nobody may write."""
+        """Set or clear what waits for the next compaction. `changed` holds fields of `SetupDeferred`, None to clear one; returns
+        all that waits now. Raises UsageError for an unknown agent or level of effort, and like `SessionLock.alone` where nothing
+        may be written."""
         record = msgspec.structs.replace(self.deferred, **changed)
         if record.agent is not None:
             await self._config_of(record.agent, self._conversation.model.name)
@@ -210,8 +214,8 @@ class Setup:
         return (msgspec.structs.replace(self.deferred, **{field: None}),) if waits else ()
 
     async def _follow_deferred(self) -> str:
-        """Behind a compaction: what waited for it is in force, in the same break; what that is, in a sentence, empty for
-        nothing."""
+        """After a compaction: apply what waited for it, since the beginning of the request has changed anyway. Returns a sentence
+        on what that was, empty for nothing."""
         if not self.deferred or self.fallback_answers:
             return ""
         return await to_the_end(self._followed(self.deferred))
@@ -233,36 +237,36 @@ class Setup:
         return f"In force with this compaction: {waiting.words}.{gone}" if waiting else gone.strip()
 
     def use(self, knowledge: ModelKnowledge) -> None:
-        """Go on with the model of which this is known, and with whoever writes summaries beside it. What does not fit goes before
-        the next request."""
+        """Switch to the model of `knowledge`, and to the summariser that belongs to it. What does not fit is compacted before the
+        next request."""
         self._compactor.scheduler.switched()
         self._conversation.use(knowledge)
         self._write_for(knowledge.model)
 
     def fallback(self) -> ModelPort | None:
-        """Who answers when the model in force fails, None for nobody. Raises CtxchatError for one that cannot be had."""
+        """The model that answers when the present one fails, None for none. Raises CtxchatError if it cannot be opened."""
         return self._config.fallback_of(self._conversation.model.name)
 
     @property
     def address(self) -> str:
-        """Where the model in force is asked, empty for its provider's own."""
+        """The address of the present model's server, empty for its provider's usual one."""
         return self._conversation.model.address or ""
 
     async def unreached(self) -> bool:
-        """Nobody takes connections where the model in force is, and it has no fallback."""
+        """Whether the present model's server takes no connections, and there is no fallback."""
         try:
             if self.fallback() is not None:
                 return False
         except CtxchatError:
-            pass  # then it is of no help
+            pass  # a fallback that cannot be opened does not help
         return not await self._conversation.model.reached()
 
     async def adapt(self) -> ContextUsage:
-        """Go on by the settings as they are now."""
+        """Apply the settings as they are now; during a turn only options and spending limits."""
         after = await self._config_now()
         if self._lock.under_way:
             self._late = True
-            if after:  # what a person lowers because of what is under way
+            if after:  # a person may be lowering a limit because of this very turn
                 self._conversation.options = after.options
                 self._limit(after)
             return self._conversation.remeasured()
@@ -272,7 +276,7 @@ class Setup:
             return await self._exchanged(after)
 
     async def catch_up(self) -> None:
-        """At the beginning of a turn: what was edited under the one before it."""
+        """At the beginning of a turn: apply settings that were edited during the previous one."""
         if self._late:
             await self._exchange(await self._config_now())
 
@@ -280,7 +284,7 @@ class Setup:
         return await asyncio.to_thread(self._configure, agent, model) if self._configure else None
 
     async def _config_now(self) -> SessionConfig | None:
-        """As now, by the settings of now; as the usual one where they no longer have the agent."""
+        """The configuration by the present settings: with the present agent, or the usual one where that no longer exists."""
         model = self._conversation.model.name
         try:
             return await self._config_of(self.agent, model)
@@ -296,12 +300,12 @@ class Setup:
         return await self._conversation.refresh()
 
     def _limit(self, after: SessionConfig) -> None:
-        """Spending limits as they are set now; one raised for this session stays where the settings' own did not change."""
+        """Apply the spending limits of the settings if these changed: a limit raised in this session otherwise stays."""
         if after.spending != self._limits:
             self._conversation.spending.limits = self._limits = after.spending
 
     async def _exchange(self, after: SessionConfig | None) -> None:
-        """Exchange what differs. A mode somebody set here stays where the settings' own did not change."""
+        """Apply what differs in `after`. A mode set in this session stays unless the mode of the settings changed."""
         conversation, before, approvals = self._conversation, self._config, self._tool_runner.approvals
         if after is None:
             return

@@ -1,4 +1,5 @@
-"""Whether a call may run: judged by its access request, the mode and the rules; pure. Asks nobody; `approvals` does that."""
+"""Judges whether a call may run, from its access request, the permission mode and the rules. Pure: asking the person is left to
+`approvals`."""
 
 from __future__ import annotations
 
@@ -13,22 +14,23 @@ from ctxchat.core.permissions import SHELL_FOLDER, AccessRequest, Grant, Mode, P
 from ctxchat.core.sanitize import has_lookalikes
 
 WRITES = "write_file"
-"""The tool whose rules a redirection of a command goes by, and an edit besides its own: a part of what may be replaced whole."""
+"""The tool whose rules also hold for a command's redirections, and for edits: who may replace a file may change a part of it."""
 
 EDITS = "edit_file"
 
 READS = "read_file"
-"""The tool whose rules that forbid hold for every reader: other tools, and commands."""
+"""The tool whose deny rules hold for everything that reads files: other tools, and commands."""
 
 
 COMMANDS, COMMAND_INPUT = "shell", "job"
-"""What is said to a command at work may be a command line: rules that forbid one hold for it as well."""
+"""The shell tool, and the tool that writes to a running command: its text may be a command line, so deny rules of the shell
+hold for it as well."""
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """`allow`, `ask` or `deny`, and what decided: rules, the mode, or the kind of access. `reason` is for the model, and why a
-    rule was not enough for the person. `allowance` is what the rules let a command do beyond its sandbox; `read_only`: it is
-    allowed as one that only reads, and must be run so that it can do nothing else."""
+    """The verdict on a call, with what decided it in `rule`: rules, the mode, or the kind of access. `reason` tells the model why
+    it is denied, or the person why no rule was enough. `allowance` is what the rules let a command do beyond its sandbox.
+    `read_only`: the command is allowed because it only reads, and must be run so that it can do nothing else."""
 
     verdict: Literal["allow", "ask", "deny"]
     rule: str
@@ -38,20 +40,20 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 def judge(tool: str, access_request: AccessRequest, mode: Mode, rules: Sequence[Rule], folder: str = "") -> Judgement:
-    """Deny rules first; then what only reads inside the workspace `folder` is free, a command where it can be shut in to that;
-    the rest is up to the mode, then to the rules, then to the person. Guarded places are asked about under every rule and mode
-    but `all`."""
-    held = [rule for rule in rules if rule.folder in {"", folder}]
-    denying = [rule for rule in held if rule.denies]
+    """The verdict on one call of `tool`. Deny rules come first. Then reading inside the workspace `folder` is free, for a command
+    only if its sandbox can enforce that. Everything else is decided by the mode, then by the rules, then by the person. Guarded
+    places are asked about under every rule and mode but `all`."""
+    applicable = [rule for rule in rules if rule.folder in {"", folder}]
+    denying = [rule for rule in applicable if rule.denies]
     forbidden = [(rule, _forbids(rule, tool, access_request, folder)) for rule in denying]
-    if by := next((rule for rule, said in forbidden if said == "yes"), None):
+    if by := next((rule for rule, covered in forbidden if covered == "yes"), None):
         return Judgement(
             "deny", by.text, f"The rule `{by.text}` forbids this: {tool} was not run. Do not try it another way."
         )
-    doubt = next((rule for rule, said in forbidden if said == "maybe"), None)
+    doubt = next((rule for rule, covered in forbidden if covered == "maybe"), None)
     if doubt and mode in {"auto-edit", "all"}:
-        mode = "ask"  # what cannot be told from what is forbidden
-    allowing = [rule for rule in held if not rule.denies]
+        mode = "ask"  # it cannot be told whether the rule forbids this call, so no mode may wave it through
+    allowing = [rule for rule in applicable if not rule.denies]
     judgement = _by_mode(tool, access_request, mode) or _by_rules(tool, access_request, mode, allowing, folder)
     if doubt and judgement.verdict == "allow":
         judgement = Judgement("ask", "", f"It may be what the rule `{doubt.text}` forbids.")
@@ -67,17 +69,17 @@ def judge(tool: str, access_request: AccessRequest, mode: Mode, rules: Sequence[
 
 
 BY_MODE = frozenset({"mode read-only", "mode plan"})
-"""What stands in place of a rule where a mode forbids."""
+"""Values of `Judgement.rule` where the mode denies a call."""
 
 DENIED_BELOW = (
     "The session is read-only: {tool} was not run. Find out what you can by reading, and say in your answer what would have to "
     "change."
 )
-"""Why a mode forbids a call to a sub-agent, of whom nobody waits for a plan."""
+"""The reason a sub-agent is given when the mode denies its call: nobody waits for a plan from it."""
 
 
 def _by_mode(tool: str, access_request: AccessRequest, mode: Mode) -> Judgement | None:
-    """What the mode decides by itself."""
+    """The verdict where the kind of access or the mode decides alone; None where it does not."""
     if access_request.access == "none" or (access_request.access == "read" and access_request.inside):
         return Judgement("allow", "free")
     if mode == "read-only":
@@ -119,16 +121,16 @@ def _by_rules(tool: str, access_request: AccessRequest, mode: Mode, rules: Seque
 
 
 def _folders(rules: Sequence[Rule]) -> Grant:
-    """Where shell commands may write by the rules."""
+    """The folders outside the sandbox in which the rules let shell commands write."""
     return Grant(folders=tuple(rule.pattern for rule in rules if rule.tool == SHELL_FOLDER))
 
 
 def offers(
     tool: str, access_request: AccessRequest, mode: Mode, rules: Sequence[Rule], folder: str = ""
 ) -> tuple[str, ...]:
-    """The rules a person can be offered, from this very call to the widest: each one or several rules, one a line, which
-    together cover what is not covered yet. None where no rule would do, where something would be destroyed, and where the name of
-    a program passes for another."""
+    """The choices of rules to offer a person, from one for exactly this call to the widest. Each is one or several rules, one a
+    line, which together cover what no rule covers yet. Empty where no rule would be enough, where something would be destroyed,
+    and where a program's name looks like another's."""
     named = (piece.words[0].text for part in access_request.parts for piece in part.with_inner if piece.words)
     if _guarded(access_request) or harms(access_request.parts) or any(map(has_lookalikes, named)):
         return ()
@@ -155,8 +157,8 @@ def offers(
 def deciding(
     tool: str, access_request: AccessRequest, mode: Mode, rules: Sequence[Rule], folder: str = ""
 ) -> tuple[tuple[str, str], ...]:
-    """Each part of a command as it is written, and what allows it; empty for one that nothing allows. A mode that denies the
-    whole allows no part."""
+    """Each part of a command as text, with what allows it: rules, the mode or `free`, empty where nothing does. Where the mode
+    denies the whole command, nothing allows any part."""
     if (by_mode := _by_mode(tool, access_request, mode)) and by_mode.verdict == "deny":
         return tuple((_part_name(part), "") for part in access_request.parts)
     held = [rule for rule in rules if rule.folder in {"", folder} and not rule.denies]
@@ -177,13 +179,13 @@ _BY_STRICTNESS: tuple[Mode, ...] = ("read-only", "plan", "ask", "auto-edit", "al
 
 
 def stricter(one: Mode, other: Mode) -> Mode:
-    """The mode that lets less through."""
+    """The one of two modes that allows less."""
     return one if _BY_STRICTNESS.index(one) <= _BY_STRICTNESS.index(other) else other
 
 
 def covers(rule: Rule, tool: str, access_request: AccessRequest | Part, folder: str) -> Covers:
-    """Whether a rule's pattern covers one thing a call does. A command is compared word by word, a path from the workspace on,
-    where the pattern is not absolute itself."""
+    """Whether a rule's pattern covers one access of a call. A command is compared word by word, a path relative to the workspace
+    `folder` unless the pattern is absolute."""
     if isinstance(access_request, Part):
         if access_request.words:
             return covers_words(rule.pattern, access_request.words) if rule.tool == tool else "no"
@@ -197,7 +199,7 @@ def covers(rule: Rule, tool: str, access_request: AccessRequest | Part, folder: 
             return "no"
     if access in {"read", "write"}:
         return "yes" if _covers_path(rule, target, folder) else "no"
-    if access == "run":  # a command that nobody took apart
+    if access == "run":  # a command that could not be parsed into parts
         return "yes" if rule.pattern in {"**", escaped(target)} else "no"
     return "yes" if covers_text(rule.pattern, target, stop="/?#@:\\") else "no"
 
@@ -211,18 +213,19 @@ def _pieces(access_request: AccessRequest) -> Sequence[AccessRequest | Part]:
 
 
 def _forbids(rule: Rule, tool: str, access_request: AccessRequest, folder: str) -> Covers:
-    """Whether a deny rule covers any of what a call does, however deep."""
+    """Whether a deny rule covers any part of a call, commands inside commands included."""
     tool = COMMANDS if tool == COMMAND_INPUT and rule.tool == COMMANDS else tool
     pieces = [piece for part in access_request.parts for piece in part.with_inner]
-    said = {covers(rule, tool, piece, folder) for piece in pieces}
-    said |= {_touches(rule, piece, folder, shut_in=access_request.shut_in) for piece in pieces}
-    said.add(covers(rule, tool, access_request, folder) if not access_request.parts else "no")
-    return "yes" if "yes" in said else "maybe" if "maybe" in said else "no"
+    answers = {covers(rule, tool, piece, folder) for piece in pieces}
+    answers |= {_touches(rule, piece, folder, shut_in=access_request.shut_in) for piece in pieces}
+    answers.add(covers(rule, tool, access_request, folder) if not access_request.parts else "no")
+    return "yes" if "yes" in answers else "maybe" if "maybe" in answers else "no"
 
 
 def _touches(rule: Rule, part: Part, folder: str, *, shut_in: bool) -> Covers:
-    """Whether a rule that forbids a path is about a file, or all of a folder, that a command names; `maybe` for one that may
-    name any, or goes through a folder around it. In the sandbox such a file is covered."""
+    """Whether a deny rule for paths covers a file, or a whole folder, that a command names. `maybe` where a word of the command
+    may name any path, or the command goes through a folder that may contain such a file: not in the sandbox (`shut_in`), which
+    hides forbidden files."""
     if rule.tool not in {READS, *(() if part.reads else (WRITES, EDITS))}:
         return "no"
     if any(_covers_path(rule, path, folder) or _covers_path(rule, f"{path}/any", folder) for path in part.paths):
@@ -247,7 +250,7 @@ def _allowed(
     rules: Sequence[Rule],
     folder: str,
 ) -> tuple[str, ...]:
-    """What allows one thing a call does: rules, the mode, or `free`; nothing where it has to be asked."""
+    """What allows one access of a call: texts of rules, the mode, or `free`; empty where the person has to be asked."""
     if isinstance(piece, Part) and _free(piece) and _is_free_in(piece, access_request):
         return ("free",)
     writes = piece.writes if isinstance(piece, Part) else access_request.access == "write"
@@ -264,13 +267,14 @@ def _allowed(
 
 
 def _holds(rule: Rule, piece: AccessRequest | Part) -> bool:
-    """Whether a rule may be asked at all: none but the one for exactly this is, where a word may become anything."""
+    """Whether a rule can allow this at all: where the shell may expand a word to anything, only a rule for exactly this can."""
     return isinstance(piece, AccessRequest) or not piece.open or rule.pattern in {"**", *piece.patterns}
 
 
 def _is_free_in(part: Part, access_request: AccessRequest) -> bool:
-    """Whether a part that only reads is free in its line: one of nothing else is run where nothing can be written; beside what
-    writes, code of the project that it loads (git's filters, a linter's plug-ins) could write as well."""
+    """Whether a part that only reads is free in its command line. If all parts only read, the line is run in a sandbox that
+    forbids writing. Beside a part that writes, code of the project that a reading part loads (git's filters, a linter's plug-ins)
+    could write as well, so it must load none."""
     return access_request.shut_in if all(map(_free, access_request.parts)) else _is_plain(part)
 
 

@@ -1,4 +1,7 @@
-"""The calls of a reply: run, fitted into the view, and sealed with it as one round. Knows no model and no tool by name."""
+"""Runs the tool calls of a reply, shortens their results to fit the view, and seals reply and results as one round.
+
+Knows no model and no tool by name.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,10 @@ from ctxchat.core.messages import Message, Text, ToolCall
 from ctxchat.core.tooluse import same_arguments
 
 MIN_RESULT_TOKENS = 200
-"""Tokens that any result may have, however small the window."""
+"""Least tokens that a result may have, however small the window."""
 
 MAX_BATCH_SHARE = 0.6
-"""Share of the room around which the results of one batch stay together, however empty the window: the next has room, too."""
+"""Share of the room for messages that the results of one batch may take together, so that the next batch has room too."""
 
 
 TOLD, STOPPED = 3, 5
@@ -35,18 +38,18 @@ TELLING = (
 
 
 class Stuck(CtxchatError):
-    """The turn was stopped because it went in circles."""
+    """The turn was stopped because the model repeated the same failing call."""
 
 
 class Repeats:
-    """Counts for one turn. A call that works begins them anew: what failed before it may now go well."""
+    """Counts equal failures of the calls of one turn. A successful call resets the counts: what failed before may now work."""
 
     def __init__(self) -> None:
         self._failed: Counter[tuple[str, str, str]] = Counter()
         self._stuck = ""
 
     def remark(self, call: ToolCall, status: ToolStatus, output: str) -> str:
-        """What the model is told beside the result of a call, empty for nothing. Said once for each kind of failure."""
+        """A warning to add to the result of a call, empty for none. Given once for each kind of failure."""
         if status == "ok":
             self._failed.clear()
             return ""
@@ -57,7 +60,7 @@ class Repeats:
         return TELLING.format(times=TOLD) if self._failed[kind] == TOLD else ""
 
     def check(self) -> None:
-        """Between two rounds. Raises Stuck where a call has failed too often."""
+        """Raises Stuck where a call has failed too often; to be called between two rounds."""
         if self._stuck:
             raise Stuck(
                 f"Stopped: {self._stuck} was called {STOPPED} times with the same arguments and failed the same way.",
@@ -66,7 +69,7 @@ class Repeats:
 
 
 class ToolRounds:
-    """The rounds of one turn, as far as tools are concerned."""
+    """Runs the tool calls of one turn, round by round. `in_flight` holds the open reply and the results so far."""
 
     def __init__(
         self, conversation: Conversation, tool_runner: ToolRunner, in_flight: InFlight, files: Files | None, emit: Emit
@@ -77,20 +80,22 @@ class ToolRounds:
         self._files = files
         self._emit = emit
         self._repeats = Repeats()
-        self._paid: dict[str, float] = {}  # US dollars, by the call of this round that a sub-agent works for
+        self._paid: dict[
+            str, float
+        ] = {}  # US dollars that sub-agents have cost, by the id of the call of this round that they work for
 
     async def run(self, reply: Message, cut_at: int = 0) -> None:
-        """Run the calls of an open reply and seal the round; `cut_at` as in `ToolRunner.run`. Raises Stuck, after it, where the
-        model runs in circles."""
+        """Run the calls of an open reply and seal the round; `cut_at` as in `ToolRunner.run`. Raises Stuck, after sealing, where
+        the model repeats a failing call."""
         conversation, emit, results = self._conversation, self._emit, self._open.results
-        places = {call.id: reply.seq + 1 + place for place, call in enumerate(reply.calls)}
+        numbers = {call.id: seq for seq, call in enumerate(reply.calls, reply.seq + 1)}
         taken = 0
 
         async def ended(outcome: CallOutcome) -> None:
             nonlocal taken
             call = outcome.call
-            cap = self._cap(len(places), len(places) - len(results), taken)
-            message, spilled, trouble = await self._fitted(outcome, places[call.id], cap)
+            cap = self._cap(len(numbers), len(numbers) - len(results), taken)
+            message, spilled, trouble = await self._fitted(outcome, numbers[call.id], cap)
             results[call.id] = message
             taken += conversation.counter.message(message)
             if trouble:
@@ -117,7 +122,8 @@ class ToolRounds:
         self._repeats.check()
 
     def _pay(self, sub: Delegated) -> bool:
-        """What a sub-agent costs is the session's, as it is spent: it may be stopped at any time. True where it is more now."""
+        """Book what a sub-agent has cost since the last time, at once, as it may be stopped at any time. True where that is more
+        than nothing."""
         more = sub.cost_usd - self._paid.get(sub.call_id, 0.0)
         if more > 0:
             self._paid[sub.call_id] = sub.cost_usd
@@ -125,9 +131,9 @@ class ToolRounds:
         return more > 0
 
     def _cap(self, calls: int, left: int, taken: int) -> int:
-        """Tokens that the next result of a batch may have: its share, of which two rounds of so many calls have room beside what
-        is always there, and half of what is free beyond the shares of those that come after it, where that is more. `taken` is
-        what those before it have."""
+        """Most tokens that the next result of a batch may have: the larger of an equal share, small enough for three rounds of
+        `calls` calls, and half of what is free after the shares of the results still to come. `left` counts the results that
+        are missing, this one included; `taken` is the tokens of those before it."""
         conversation = self._conversation
         room = conversation.budget.limit - overhead(conversation.context_usage)
         share = room // max(4, 3 * calls)
@@ -136,8 +142,9 @@ class ToolRounds:
         return max(MIN_RESULT_TOKENS, min(most, max(share, (free - (left - 1) * share) // 2)))
 
     async def _fitted(self, outcome: CallOutcome, seq: int, cap: int) -> tuple[Message, str, str]:
-        """The result as the model sees it: what is over the cap goes to a file in full, head and tail stay. With it the file,
-        and why there is none where the store refuses: the call has run, and what is known of it stays."""
+        """The result as a message for the model, the file with its whole text, and why that could not be saved; the latter two
+        empty where it is not over `cap` tokens. Only head and tail of a longer one stay in the message. A store that refuses
+        raises nothing, for the call has run and its result must stay."""
         conversation = self._conversation
         text, spilled, trouble = outcome.output.text, "", ""
         remark = self._repeats.remark(outcome.call, outcome.output.status, text)
