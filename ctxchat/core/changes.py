@@ -1,7 +1,8 @@
-"""Changes a person makes by hand in the ledger: pin, drop, shrink, put back, change a memo, go back to a message; and taking any
-change back or making it again: what that would bring, how much of it fits, and the change for a part of it.
+"""Builds the changes a person makes to the ledger by hand (pin, drop, shrink, put back, edit a memo, rewind to a message), and
+previews undoing and redoing any change, in whole or in part.
 
-Pure: a ledger in, a change or a look out. Compiling is slow, so a look is to be made off the event loop.
+Pure: takes a ledger, returns a change or a preview, applies nothing. Compiling a view is slow, so compute previews off the event
+loop.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from ctxchat.core.tokens import Count
 from ctxchat.core.view import View
 
 MAX_SHRUNK_CHARS = 120
-"""Characters a shrunk message keeps."""
+"""Characters that a shrunk message keeps at most."""
 
 
 def pin_change(ledger: Ledger, group_id: str, at: str) -> Change:
-    """The group stays verbatim."""
+    """The change that pins a group: compactions leave it verbatim. Raises LedgerError where it is pinned or not in view
+    unchanged."""
     if group_id in ledger.pinned:
         raise LedgerError(f"Message {ledger.group(group_id).first.id} is pinned already.")
     _unchanged_group(ledger, group_id)
@@ -37,7 +39,8 @@ def pin_change(ledger: Ledger, group_id: str, at: str) -> Change:
 
 
 def drop_change(ledger: Ledger, group_id: str, at: str) -> Change:
-    """The group, whole, is shown no more; also one of which only a shorter form was left."""
+    """The change that takes a whole group out of the view, also one that is shown in a shorter form. Raises LedgerError for the
+    instructions, and for a group that something else has replaced."""
     entry = _entry(ledger, group_id)
     shortened = entry.kind == "shrink" and entry.covers == (group_id,)
     if (ledger.group(group_id) if shortened else _unchanged_group(ledger, group_id)).kind == "system":
@@ -46,7 +49,8 @@ def drop_change(ledger: Ledger, group_id: str, at: str) -> Change:
 
 
 def shrink_change(ledger: Ledger, group_id: str, at: str) -> Change:
-    """Each message of the group keeps its first line; calls keep their shape, with long texts in them cut."""
+    """The change that cuts each message of a group to its first line; calls keep their structure, with long texts in them cut.
+    Raises LedgerError where nothing gets shorter."""
     group = _unchanged_group(ledger, group_id)
     small = msgspec.structs.replace(group, messages=tuple(_one_line(m) for m in group.messages))
     if small == group:
@@ -55,12 +59,12 @@ def shrink_change(ledger: Ledger, group_id: str, at: str) -> Change:
 
 
 CAN_WAIT: Mapping[DeferredKind, Callable[[Ledger, str, str], Change]] = {"drop": drop_change, "shrink": shrink_change}
-"""Changes by hand that can wait for a compaction, as functions of the ledger, the group's id and the time."""
+"""The changes that a person can put off until the next compaction: functions of the ledger, the group's id and the time."""
 
 
 def deferred_edits(ledger: Ledger, deferred: Mapping[str, DeferredKind]) -> tuple[Edit, ...]:
-    """What waits for the next compaction, by group, as the edits that do it; what cannot be done now is left out: the message
-    under way, what a rewind took back."""
+    """The edits for the changes that were put off until the next compaction (`deferred`, by group id). Left out is what cannot be
+    done now: the message under way, and what a rewind took back."""
     edits: list[Edit] = []
     for group_id, kind in deferred.items():
         with suppress(LedgerError):
@@ -71,8 +75,9 @@ def deferred_edits(ledger: Ledger, deferred: Mapping[str, DeferredKind]) -> tupl
 
 
 def media_change(ledger: Ledger, at: str) -> tuple[Change, tuple[str, ...]] | None:
-    """A mark in place of each image and file that a server has not accepted yet, or of all where it has accepted them; their
-    names with it. None where there are none."""
+    """The change that puts a mark in place of images and files that a server refused, and their names; None where there are none.
+
+    First those that the server has not answered yet are replaced; where there are none of these, all."""
     whole = [entry for entry in ledger.live() if not entry.change and entry.group]
     shown = [entry.group for entry in whole if entry.group and entry.group.kind != "summary"]
     answered = max((i for i, g in enumerate(shown) if any(m.role == "assistant" for m in g.messages)), default=0)
@@ -102,7 +107,8 @@ def _without_media(message: Message, names: list[str]) -> Message:
 
 
 def rewind_change(ledger: Ledger, group_id: str, at: str) -> Change:
-    """Everything from this user message on is out of the view, as if it had not been said. Raises LedgerError."""
+    """The change that takes everything from this user message on out of the view. Raises LedgerError where it is no user message,
+    or was rewound already."""
     group = ledger.group(group_id)
     if group.kind != "user" or group_id in ledger.rewound:
         raise LedgerError(f"{group_id} is no message to go back to.")
@@ -111,14 +117,15 @@ def rewind_change(ledger: Ledger, group_id: str, at: str) -> Change:
 
 
 def restore_change(ledger: Ledger, group_id: str, at: str) -> tuple[Group, Change]:
-    """A note that quotes the group, to be added to the record, and the change that shows it."""
+    """A note that quotes the group, for the record, and the change that puts the note into the view."""
     group = ledger.group(group_id)
     head = f"[put back from earlier in this conversation, turn {group.turn}]"
     return _note(ledger, _with_images(head, group), f"{RESTORE_NOTE}{group_id}", at)
 
 
 def quote_change(ledger: Ledger, group: Group, source: str, at: str) -> tuple[Group, Change]:
-    """A note that quotes a group of another session, and the change that shows it. `source` says which, in words."""
+    """A note that quotes a group of another session, and the change that puts it into the view. `source` is that session's
+    title."""
     head = (
         f"[quoted from another conversation, {' '.join(source.split())[:80] or 'without a title'}, turn {group.turn}]"
     )
@@ -126,7 +133,7 @@ def quote_change(ledger: Ledger, group: Group, source: str, at: str) -> tuple[Gr
 
 
 def _with_images(head: str, group: Group) -> str | tuple[Part, ...]:
-    """The quotation, and after it the images that it names: a model has to see them again."""
+    """The quotation, followed by the group's images, which a model has to see again."""
     parts = [part for m in group.messages if not isinstance(m.content, str) for part in m.content]
     images = tuple(part for part in parts if isinstance(part, Image))
     text = _quotation(head, group)
@@ -142,8 +149,8 @@ def _quotation(head: str, group: Group) -> str:
 
 
 def lost_facts_change(ledger: Ledger, change_id: str, at: str) -> tuple[Group, Change]:
-    """One note with the facts that a compaction lost, and the change that shows it. Raises LedgerError where it lost none, or
-    they were put back already."""
+    """A note with the facts that a compaction lost, and the change that puts it into the view. Raises LedgerError where none were
+    lost, or they were put back already."""
     facts = lost_facts(ledger, change_id)
     if not facts:
         raise LedgerError(f"Compaction {change_id} lost no facts.")
@@ -154,13 +161,14 @@ def lost_facts_change(ledger: Ledger, change_id: str, at: str) -> tuple[Group, C
 
 
 def restored_ids(ledger: Ledger) -> frozenset[str]:
-    """The ids of what was put back and still is: groups of the record, and compactions whose lost facts were."""
+    """The ids of what was put back and is still in force: groups of the record, and compactions whose lost facts were put
+    back."""
     sources = (ledger.group(added).source for change in ledger.changes for added in change.adds)
     return frozenset(source.removeprefix(RESTORE_NOTE) for source in sources if source.startswith(RESTORE_NOTE))
 
 
 def lost_facts(ledger: Ledger, change_id: str) -> tuple[str, ...]:
-    """The facts a compaction did not carry over, a line each. Raises LedgerError when it is not active."""
+    """The facts that a compaction did not carry over, a line each. Raises LedgerError where it is not in force."""
     for change in ledger.changes:
         if change.id == change_id:
             return change.record.lost if change.record else ()
@@ -168,8 +176,8 @@ def lost_facts(ledger: Ledger, change_id: str) -> tuple[str, ...]:
 
 
 def memo_change(ledger: Ledger, name: str, text: str, at: str) -> tuple[Group, Change]:
-    """The note by which the person changes a memo of the agent's, removes it with an empty text, or adds one; and the change that
-    shows it. Raises ToolError for a text that is too long."""
+    """The note by which the person adds a memo, changes one or removes it (with an empty text), and the change that puts the note
+    into the view. Raises ToolError for a text that is too long, LedgerError where the memo has this text already."""
     kept = {memo.name: memo.text for memo in memos_of(ledger).values()}
     name, text = checked_memo(name, text, kept)
     if kept.get(name) == text:
@@ -200,7 +208,7 @@ def _entry(ledger: Ledger, group_id: str) -> Entry:
 
 
 def _new_id(ledger: Ledger, kind: ChangeKind, at: str) -> str:
-    """An id no change of this ledger has: the kind, its time, and a number where two fall on one instant."""
+    """An id that is unique in this ledger: the kind, the time, and a number where two changes have the same time."""
     taken = {c.id for c in ledger.changes}
     base = f"{kind}-{''.join(ch for ch in at if ch.isdigit())[:17] or len(taken) + 1}"
     number = 1
@@ -223,19 +231,18 @@ def _one_line(message: Message) -> Message:
 
 
 Measure = Callable[[Ledger], tuple[View, ContextUsage]]
-"""The view a ledger has, and the gauge it would show."""
+"""Compiles a ledger: its view, and how full the context would be."""
 
 MAX_PART_TRIES = 6
-"""Looks at a part before it is given up."""
+"""How many parts of a change are tried before a partial undo is given up."""
 
 
 class UndoPreview(msgspec.Struct, frozen=True):
-    """A change that could be taken back.
+    """What undoing a change would do.
 
-    `before` and `after` are the gauge now and when all of it has been undone; `messages` are in the view as before then. Where
-    that is too full, `after_part` is the gauge when only the newest that fit come back: `part_groups`, with `part_messages`. No
-    groups: no part of it fits, or none can be had alone. `ceiling` is where too full begins: at the trigger, or past the limit
-    where the trigger is passed already.
+    `before` and `after` are the context usage now and after a full undo, which brings back `messages` messages. Where that is too
+    full, `after_part` is the usage when only the newest groups that fit come back: `part_groups`, with `part_messages` messages.
+    `part_groups` is empty where no part fits, or none can come back alone.
     """
 
     change: Change
@@ -248,18 +255,19 @@ class UndoPreview(msgspec.Struct, frozen=True):
 
     @property
     def ceiling(self) -> int:
-        """The first number of tokens that is too many."""
+        """The smallest number of tokens that is too full: the trigger, or one past the limit where usage is over the trigger
+        already."""
         before = self.before
         return before.trigger_tokens if before.used < before.trigger_tokens else before.limit + 1
 
     @property
     def fits(self) -> bool:
-        """All of it can come back, or it brings nothing back; so does all where no window is known."""
+        """True when a full undo fits, adds no tokens, or the size of the context window is unknown."""
         return self.after.used < max(self.ceiling, self.before.used + 1) or self.before.limit <= 0
 
 
 def find_change(ledger: Ledger, change_id: str = "") -> Change:
-    """The change with this id, the last one without. Raises LedgerError where there is none in force."""
+    """The change in force with this id, or the last one where the id is empty. Raises LedgerError where there is none."""
     for change in reversed(ledger.changes):
         if change_id in {"", change.id}:
             return change
@@ -267,7 +275,8 @@ def find_change(ledger: Ledger, change_id: str = "") -> Change:
 
 
 def preview_undo(ledger: Ledger, change_id: str, measure: Measure, count: Count, memory: Memory) -> UndoPreview:
-    """What undoing a change would do, and the part of it that fits where not all does. Raises LedgerError."""
+    """What undoing a change would do and, where all of it does not fit, which part does. An empty `change_id` is the last change.
+    Raises LedgerError where there is no such change."""
     change = find_change(ledger, change_id)
     covered = {g for entry in ledger.live() if entry.change == change.id for g in entry.covers}
     held = tuple(g.id for g in ledger.groups if g.id in covered)
@@ -283,7 +292,7 @@ def preview_undo(ledger: Ledger, change_id: str, measure: Measure, count: Count,
     room = (whole.ceiling - before.used) * view.raw // max(1, after.used)
     groups = _newest_that_fit(held, weights, room)
     for _ in range(MAX_PART_TRIES):
-        groups = _from_a_turn(ledger, _whole_groups(without, groups))
+        groups = _from_first_question(ledger, _whole_groups(without, groups))
         if not groups:
             break
         narrowed = without.apply(_without_groups(without, change, groups, count, memory))
@@ -298,8 +307,8 @@ def preview_undo(ledger: Ledger, change_id: str, measure: Measure, count: Count,
 def partial_undo(
     ledger: Ledger, change_id: str, groups: Collection[str], measure: Measure, count: Count, memory: Memory
 ) -> Change:
-    """The compaction without these groups, to be put in its place; its record tells what came back. Of groups that one summary
-    stood for before, all come back or none. Raises LedgerError where they cannot come back alone."""
+    """The compaction without these groups, to replace it; its record says what came back. Groups that one earlier summary stood
+    for come back together or not at all. Raises LedgerError where the groups cannot come back alone."""
     change = find_change(ledger, change_id)
     if above := change_on_top(ledger, change):
         raise LedgerError(
@@ -333,13 +342,13 @@ def _without_groups(without: Ledger, change: Change, groups: Collection[str], co
 
 
 def _whole_groups(without: Ledger, groups: Collection[str]) -> tuple[str, ...]:
-    """Those of the groups that come back as they were: a summary that stood for some of them cannot come back for a part."""
+    """Those of the groups that can come back: an earlier summary comes back only with all the groups that it stands for."""
     wanted = frozenset(groups)
     return tuple(name for entry in without.live() if wanted.issuperset(entry.covers) for name in entry.covers)
 
 
 def _with_tokens(change: Change, tokens: int) -> Change:
-    """The change, its record telling that so many more came back."""
+    """The change with this many more tokens recorded as having come back."""
     record = change.record
     if record is None:
         return change
@@ -348,8 +357,8 @@ def _with_tokens(change: Change, tokens: int) -> Change:
 
 
 def redo_change(undone: Sequence[Change], ledger: Ledger, change_id: str = "") -> Change:
-    """A change that was undone, to be made again exactly as it was; the one last undone without an id. Raises LedgerError
-    where there is none, or where something was made since of what it touched."""
+    """The undone change with this id (the one undone last where it is empty), to be applied again unchanged. Raises LedgerError
+    where there is none, or a later change has touched the same groups."""
     change = next((c for c in reversed(undone) if change_id in {"", c.id}), None)
     last = ledger.changes[-1].record if ledger.changes else None
     if change is None and not change_id and last and last.back.messages:
@@ -365,7 +374,7 @@ def redo_change(undone: Sequence[Change], ledger: Ledger, change_id: str = "") -
 
 
 def change_on_top(ledger: Ledger, change: Change) -> Change | None:
-    """The next change in force that was made on top of this one, None for none."""
+    """The first later change in force that touches groups of this one, or None."""
     place = next(i for i, c in enumerate(ledger.changes) if c.id == change.id)
     return next((c for c in ledger.changes[place + 1 :] if _touched(c) & _touched(change)), None)
 
@@ -379,7 +388,7 @@ def _touched(change: Change) -> set[str]:
 
 
 def _newest_that_fit(held: Sequence[str], weights: Counter[str], room: int) -> tuple[str, ...]:
-    """As many from the end as fit into so many raw tokens."""
+    """The longest tail of `held` whose weights fit into `room` raw tokens."""
     first = len(held)
     while first and weights[held[first - 1]] <= room:
         first -= 1
@@ -387,19 +396,20 @@ def _newest_that_fit(held: Sequence[str], weights: Counter[str], room: int) -> t
     return tuple(held[first:])
 
 
-def _from_a_turn(ledger: Ledger, groups: Sequence[str]) -> tuple[str, ...]:
-    """The groups from the first question among them, where there is one: an answer says little without it."""
+def _from_first_question(ledger: Ledger, groups: Sequence[str]) -> tuple[str, ...]:
+    """The groups from the first user message among them on, since an answer says little without its question; all of them where
+    there is none."""
     first = next((i for i, g in enumerate(groups) if ledger.group(g).kind == "user"), 0)
     return tuple(groups[first:])
 
 
 def returning_messages(now: Ledger, then: Ledger) -> frozenset[int]:
-    """The places of messages that the second view shows and the first does not, or otherwise: shortened."""
+    """The numbers of the messages that `then` shows and `now` does not show, or shows shortened."""
     shown = _visible_messages(now)
     return frozenset(seq for seq, message in _visible_messages(then).items() if shown.get(seq) != message)
 
 
 def _visible_messages(ledger: Ledger) -> dict[int, Message]:
-    """What of the record a view shows, by place."""
+    """The messages of the record that the view shows, by number."""
     entries = (e.group for e in ledger.live() if e.group and e.group.kind != "summary")
     return {m.seq: m for group in entries for m in group.messages if not m.synthetic}

@@ -1,6 +1,7 @@
-"""What code says of folded groups: the person's messages word for word, and what was done last. No model, no clock.
+"""Writes, without a model, what a compaction says about folded groups: the person's messages word for word, and the last actions.
+Uses no clock.
 
-Made anew from the record each time, so that a recap of recaps cannot blur.
+Each recap is written from the record and never from an earlier recap, so repeated compactions lose no detail.
 """
 
 from __future__ import annotations
@@ -22,25 +23,26 @@ from ctxchat.core.tooluse import first_line, gist, use_of, words_of_answer, word
 
 MAX_ACTIVITY_TOKENS = 24
 LENGTHS = tuple(int(2_000 * 0.9**step) for step in range(40))
-"""Tokens up to which a message of the person stays whole, tried in turn until all of them fit."""
+"""Candidate limits, in tokens, up to which a message of the person stays uncut; tried from the largest until all messages fit."""
 
 UNCUT_MESSAGE_TOKENS = 200
-"""Tokens up to which no message is cut while one stands there of which nothing came."""
+"""Messages of at most this many tokens are cut only after all messages that led to nothing have been left out."""
 
 BRIEF_MESSAGE_TOKENS = 60
-"""Tokens up to which none is cut at all: half of a sentence may say something else. It stands whole or gives way."""
+"""Messages of at most this many tokens are never cut, since half a sentence may mean something else: they are kept whole or left
+out."""
 
 EMPTY_MESSAGE_CHARS = 8
-"""Characters of a message that tells nothing by itself."""
+"""A message of at most this many characters is too short to mean anything by itself."""
 
 MIN_CUT_TOKENS = 30
-"""Tokens of a message that is cut, at least: it gets half of what one may have that stays whole, so that more do."""
+"""Minimum tokens of a cut message. A cut message gets half of the limit for uncut ones, so that more messages stay uncut."""
 
 RULE_WEIGHT, CHOICE_WEIGHT = 4, 3
-"""The worth of what the person wants to hold from then on, of a refusal and a correction; and of a choice."""
+"""Ranks of statements: a lasting rule, a refusal or a correction has the first; a choice has the second."""
 
 MAX_SENTENCE_TOKENS = 120
-"""Tokens of a sentence that is still one, and no paste."""
+"""A longer "sentence", in tokens, is taken for pasted text."""
 
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]*")
 
@@ -51,15 +53,15 @@ _FINDS = "; recall finds them"
 
 
 _MARK_TOKENS = 6
-"""Of a message's line, its id, its mark and the line end."""
+"""Tokens that each line needs besides the message: its bullet, its id and the line end."""
 
 MAX_MISSED = 200
-"""Messages that find no room one behind the other before no more are tried."""
+"""After this many consecutive messages that do not fit, no further ones are tried."""
 
 
 class _Statement(msgspec.Struct, frozen=True, gc=False):
-    """What the person said in one place: in a message, while they refused a call, or to a question that one asked. `place` is its
-    number among all."""
+    """One thing the person said: in a message, while refusing a call, or in answer to a question that a call asked. `place` is
+    its index among all statements, `group` and `id` are the group and the message that hold it."""
 
     place: int
     group: str
@@ -76,14 +78,19 @@ def person_said(
     *,
     recall: bool = True,
 ) -> str:
-    """What the person said among these groups of the record (`but` for some), oldest first, in at most `max_tokens`; what they
-    said while they refused a call or when they were asked is among it. The longest are cut, as few as it takes, and never inside
-    a sentence that holds from then on; before one of `UNCUT_MESSAGE_TOKENS` tokens is cut, those go of which nothing came. Where
-    even that is too much others behind the first go: agreement before wishes, wishes before rules, refusals and corrections, the
-    oldest first. How many are left out is told. `memory` has the facts found so far; `recall`: the reader has that tool for the
-    rest."""
+    """The person's statements in these groups of the record, oldest first, as a list in at most `max_tokens`: their messages,
+    what they said while refusing a call, and their answers to questions.
+
+    Where they do not all fit, the longest are cut, as few as possible and never inside a sentence that states a lasting rule.
+    Before a message of `UNCUT_MESSAGE_TOKENS` tokens or fewer is cut, the messages that led to nothing are left out. If that is
+    still too much, others except the first are left out: agreement before wishes, and wishes before rules, refusals and
+    corrections; of equal ones the oldest first. The list says how many are missing.
+
+    `but` are ids of groups to leave out, `memory` holds the facts found so far, and `recall` says that the reader has the tool
+    `recall`, which finds the missing messages.
+    """
     memory = memory or Memory()
-    heard = memory.gathered(_heard, groups)
+    heard = memory.gathered(_statements_up_to, groups)
     said = [one for one in heard.said if one.group not in but] if but else heard.said
     ends, ranked = [*said[:1], *said[1:][-1:]], heard.by_worth_now()
     room = max_tokens - count(_HEAD) - count(f"{_LEFT_OUT}{_FINDS}.") - 8
@@ -124,11 +131,12 @@ def person_said(
 
 
 _Ranked = Mapping[int, Sequence[_Statement]]
-"""Statements by their worth, those of one worth in their order."""
+"""Statements by rank; those of one rank in the order in which they were said."""
 
 
 def _dearest_first(ranked: _Ranked, ends: Sequence[_Statement], but: Collection[str]) -> Iterator[_Statement]:
-    """Those to be kept first at the beginning: rules, the first and the last of all, then the rest by worth, the newest first."""
+    """The statements in the order in which they get room: rules, then the first and the last statement (`ends`), then the others
+    by rank; within a rank the newest first."""
     aside = {one.place for one in ends}
 
     def newest_first(worth: int) -> Iterator[_Statement]:
@@ -141,8 +149,10 @@ def _dearest_first(ranked: _Ranked, ends: Sequence[_Statement], but: Collection[
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """A message of the person's and what came of it so far: `worth`, and `alone` where it was only answered (None once it was
-    more). `statement` is None where it has no words."""
+    """A message of the person and its rank by what it has led to so far.
+
+    `worth` is that rank, and `alone` the rank it has if it only gets an answer (None once a call followed). `statement` is None
+    where the message has no text; `brief` marks a message of at most `EMPTY_MESSAGE_CHARS` characters."""
 
     statement: _Statement | None
     worth: int
@@ -150,16 +160,18 @@ class _Asked(msgspec.Struct, frozen=True):
     brief: bool
 
     def worth_now(self, answered: bool) -> int:
-        """What came of it, which says what it was in any language: 4 where it is a rule or turns something down, 3 where it is a
-        choice, 2 where something was done, 1 where something was looked up or it tells something exact, 0 where it was only
-        answered, as remarks and thanks are. A word or two tell nothing, whatever was done then."""
+        """The rank by what the message led to, which works in any language: 4 for a rule or a refusal, 3 for a choice, 2 where
+        something was done, 1 where something was looked up or the message states something exact, 0 where it was only answered,
+        as remarks and thanks are. A brief message ranks 0 whatever was done after it, unless it is a choice."""
         worth = self.alone if answered and self.alone is not None else self.worth
         return 0 if self.brief and self.worth != CHOICE_WEIGHT else worth
 
 
 class _Heard(msgspec.Struct, frozen=True):
-    """What the person `said` up to a place of the record, in order, and `by_worth` all of it but what they `asked` last: of that
-    it is open what comes."""
+    """The person's statements up to a certain group of the record.
+
+    `said` are all of them in order. `by_worth` has them by rank, without the messages `asked` last: their rank still depends on
+    what follows. `answered`: something has followed those."""
 
     said: Sequence[_Statement] = ()
     by_worth: _Ranked = {}
@@ -167,7 +179,7 @@ class _Heard(msgspec.Struct, frozen=True):
     answered: bool = True
 
     def by_worth_now(self) -> dict[int, list[_Statement]]:
-        """All of it by the worth that it has at this place."""
+        """All statements by the rank they have now."""
         found = {worth: [*some] for worth, some in self.by_worth.items()}
         _put_among(found, self.asked, self.answered)
         return found
@@ -179,8 +191,8 @@ def _put_among(ranked: dict[int, list[_Statement]], asked: Iterable[_Asked], ans
             insort(ranked.setdefault(one.worth_now(answered), []), one.statement, key=attrgetter("place"))
 
 
-def _heard(memory: Memory, before: _Heard | None, groups: Sequence[Group]) -> _Heard:
-    """What the person said up to the end of these groups, where that before them is known."""
+def _statements_up_to(memory: Memory, before: _Heard | None, groups: Sequence[Group]) -> _Heard:
+    """The person's statements up to the end of these groups, continuing from those `before` them."""
     before = before or _Heard()
     said, asked, answered = [*before.said], [*before.asked], before.answered
     by_worth = {worth: [*some] for worth, some in before.by_worth.items()}
@@ -213,7 +225,7 @@ def _heard(memory: Memory, before: _Heard | None, groups: Sequence[Group]) -> _H
 
 
 def _said_to_calls(group: Group) -> Iterator[tuple[str, str]]:
-    """What the person said while they refused calls of this round, and what they answered to its questions."""
+    """What the person said while refusing calls of this round and in answer to its questions, each with the id of the result."""
     for call, result in zip(group.first.calls, group.messages[1:], strict=False):
         if words := words_of_answer(call, result):
             asked = first_line(str((fields_of(call.arguments) or {}).get("question", "")), 100)
@@ -223,23 +235,24 @@ def _said_to_calls(group: Group) -> Iterator[tuple[str, str]]:
             yield result.id, f"(refusing {about}) {words}"
 
 
-def _standing_sentences(text: str, count: Count) -> list[str]:
-    """The sentences of a message that hold from then on."""
+def _lasting_sentences(text: str, count: Count) -> list[str]:
+    """The sentences of a message that state a lasting rule."""
     sentences = (plain(found[0]) for found in _SENTENCE.finditer(text))
     return [s for s in sentences if carries(s) and count(s) <= MAX_SENTENCE_TOKENS]
 
 
 def _cut_forms(asked: tuple[str, int, Count]) -> tuple[str, ...]:
-    """What can stand for a message of more than so many tokens, longest first: it in brief, its standing sentences alone."""
+    """The shorter forms of a message that exceeds a limit of tokens, longest first: cut, and its lasting sentences alone. Takes
+    one tuple of text, limit and counter, as `Memory.once` needs."""
     text, longest, count = asked
-    held = _standing_sentences(text, count)
+    held = _lasting_sentences(text, count)
     return (_in_brief(text, _cut(longest), longest, count), *([f"[…] {' […] '.join(held)}"] if held else []))
 
 
 def _in_brief(text: str, max_tokens: int, most: int, count: Count) -> str:
-    """A long message in about `max_tokens`: its head and tail, and between them the sentences that hold from then on, whole as
-    far as they fit into `most`."""
-    held = _standing_sentences(text, count)
+    """A long message in about `max_tokens`: its head and tail, and between them its lasting sentences, uncut, as many as fit into
+    `most` tokens."""
+    held = _lasting_sentences(text, count)
     while len(held) > 1 and sum(map(count, held)) > most:
         held.pop(0)
     if held and sum(map(count, held)) + 2 * MIN_CUT_TOKENS > most:
@@ -257,9 +270,10 @@ def _in_brief(text: str, max_tokens: int, most: int, count: Count) -> str:
 
 
 def _fitting(weights: Iterable[int], room: int, least: int) -> int:
-    """Up to how many tokens messages may stay whole for all to fit; 0 where that is less than the least."""
+    """The largest of `LENGTHS` up to which messages can stay uncut so that all fit into `room`; 0 where that is below `least`.
+    `weights` are the tokens of each message's line."""
     some = sorted(weights)
-    whole = [0, *accumulate(some)]  # of the shortest, so many
+    whole = [0, *accumulate(some)]  # whole[n]: the tokens of the n shortest
 
     def needed(longest: int) -> int:
         short = bisect_right(some, longest + 6)
@@ -279,7 +293,8 @@ def _message_line(message: Message) -> str:
 
 
 def recap(groups: Sequence[Group], max_tokens: int, count: Count) -> str:
-    """Recent activity of these groups of the record, in at most `max_tokens`. Where room is short the oldest lines go first."""
+    """The last actions in these groups of the record, a line each, in at most `max_tokens`; where room is short the oldest are
+    left out."""
     done = [line for g in groups[-MAX_ACTIVITY_TOKENS:] for line in _activity(g)][-MAX_ACTIVITY_TOKENS:]
     while done and count("\n".join(["Done last:", *done])) > max_tokens:
         done = done[1:]
@@ -292,7 +307,7 @@ def _activity(group: Group) -> list[str]:
             lines: list[str] = []
             for call, result in zip(group.first.calls, group.messages[1:], strict=False):
                 if result.synthetic and lines and lines[-1].endswith(result.text):
-                    continue  # one line tells of a whole batch that was cut off
+                    continue  # one line is enough for a batch of calls that was cut off
                 target = first_line(use_of(call).target or call.arguments, 100)
                 lines.append(f"- {result.id} {call.name} {target} → {gist(call, result, 120)}")
             return lines

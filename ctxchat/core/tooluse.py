@@ -1,7 +1,8 @@
-"""What a tool call is about (a file, a command line, an address), judged by its name and arguments, what its result says in a
-line, and which program a command line runs.
+"""Interprets tool calls: what a call is about (a file, a command line, an address), its result in one line, and which program a
+command line runs.
 
-Tools come from anywhere, imported conversations too, so this goes by the words and keys that tools use, not by a list of tools.
+Tools come from anywhere, imported conversations too, so this goes by common words in names and keys of arguments, not by a list
+of tools.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _RUNS = frozenset(
 _AGENTS = frozenset({"agent", "delegate", "task", "subagent", "dispatch", "subtask"})
 _TASKS = ("prompt", "task", "instructions")
 _ANSWERS, _IDS = frozenset({"output", "result"}), ("task_id", "agent_id", "id")
-"""What a tool is called that gives what an agent in the background has answered, and what names the agent."""
+"""Words in the name of a tool that fetches the answer of an agent in the background, and the arguments that name the agent."""
 _SEARCHES = frozenset({"grep", "search", "find", "glob", "list", "ls", "rg", "tree"})
 _CAMEL_WORD = expression(r"[A-Z]?[a-z]+|[A-Z]+")
 _EXIT = expression(
@@ -77,7 +78,7 @@ _SAID_REFUSING = expression(
     re.DOTALL,
 )
 ANSWERED = "The user answered: "
-"""How the result of a question to the person begins; their words follow."""
+"""Prefix of the result of a question to the person; their answer follows."""
 
 _BROKEN_OFF = expression(
     r"^\[(?:stopped after [^\]\n]*time-out|cancelled|ended by signal|interrupted)[^\]\n]*\]"
@@ -92,20 +93,20 @@ _ERROR_LINE = expression(
 )
 _TALLY = expression(r"(?<![\w.])\d+ (?:passed|failed|passing|failing)\b")
 _NOT_PASSED = expression(r"(?<![\w.])[1-9]\d* (?:failed|failing|errors?)\b")
-"""How tests ended, and that not all of them did well."""
+"""The tally of a test run, and a tally with failures."""
 _COMMITTED = expression(r"\[[^\]]*\b[0-9a-f]{7,40}\] \S.*")
-"""`[main 3f2a9c1] What was done`: what a commit made, whatever a hook said before it or git of the files behind it."""
+"""`[main 3f2a9c1] Subject`: the line by which git reports a commit, among what hooks print before it and git prints after it."""
 BARE = expression(
     r"\W*(?:\S+\W+)?(?:error|failed)(?:\W+task failed)?\W*"
     r"|failed \((?:\w+=\d+[, ]*)+\)"
     r"|npm err\w*!? (?:command|location|path|code|errno|lifecycle|workspace)\b.*",
     re.IGNORECASE,
 )
-"""A line that only says that there was an error, or where its log is."""
+"""A line that only says that an error occurred, or where its log is."""
 NO_PROSE = (
     r"(?!\w|[.,]?(?:[ \t]+(?!extends|implements|permits|where|with|struct|interface)[a-z]+\b){2}|[ \t]+`|\.(?:\s|$))"
 )
-"""After the name of a definition: the line goes on as code does, and not as a sentence («class method that is called»)."""
+"""After the name of a definition: the line continues as code, not as a sentence («class method that is called»)."""
 _DEFINES = expression(
     r"^\s*(?:\d+[\s:|│→])?\s*(?:export |public |async |pub )*"
     r"(?:def|class|function|fn|func|struct|interface|type|const)\s+([A-Za-z]\w{2,})" + NO_PROSE
@@ -116,11 +117,11 @@ LOOKS = expression(
     r"(?:\S+/)?(?:ls|cat|head|tail|grep|rg|find|sed -n|wc|which|echo|pwd|tree|file|stat|awk"
     r"|git (?:status|log|diff|show|branch|remote|rev-parse|ls-files|blame)|test -\w|\[{1,2} -\w)\b"
 )
-"""A command that only looks around: nothing was done, and its troubles are no errors of the work."""
+"""A command that only looks around: it does nothing, and its failures are no errors of the work."""
 _FOUND = expression(r"Found \d+ (?:files?|match(?:es)?|lines?|results?)\b.{0,40}")
-"""How many hits a search has, above them."""
+"""The line above the hits of a search that says how many there are."""
 _SMALL_TALK = expression(r"(?:Excellent|Perfect|Great|Good|Okay|OK|Now)\b.*\b(?:I have|I can|[Ll]et me|I'll|I will)\b")
-"""How a report begins that has not begun yet."""
+"""The pleasantry with which an agent's report may begin."""
 _NUMBERED = expression(r"^\s*(\d+)[\t→]")
 _HIT_BELOW = expression(r"\d{1,8}:")
 _HIT_BESIDE = expression(r"(?:[A-Za-z]:[\\/])?[^:\n]{1,400}:\d{1,8}:")
@@ -130,19 +131,20 @@ _LIST = expression(r"(?:^|[^a-zA-Z])[tT]o_?[dD]o|update_plan")
 
 
 SAVED = "tool-results/"
-"""Where results that were too long to show are kept: what is read there is told by the call that it is the result of."""
+"""The folder of results that were too long to show. A file there is no file of the work: the call with that result describes
+it."""
 
 
 class Use(msgspec.Struct, frozen=True):
-    """One call: what kind of thing it does, and to what."""
+    """What a call does: the kind of action, and its target (a path, a command line, a pattern, an address, a task)."""
 
     kind: UseKind
     target: str
 
 
-@lru_cache(64)  # each of a group's calls is looked at from several sides, one call after another
+@lru_cache(64)  # several readers ask about one call, and then about the next
 def use_of(call: ToolCall) -> Use:
-    """What a call does, as far as its name and arguments tell. Broken arguments make it `other`."""
+    """What a call does, by its name and arguments; `other` where the arguments cannot be parsed."""
     fields = fields_of(call.arguments)
     if fields is None:
         return Use("other", "")
@@ -165,33 +167,35 @@ def use_of(call: ToolCall) -> Use:
 
 
 def place_searched(call: ToolCall) -> str:
-    """The file or folder that a search was confined to; empty where it names none."""
+    """The file or folder that a search was limited to; empty where the call names none."""
     fields = fields_of(call.arguments)
     return _first(fields, _PATHS) if fields and use_of(call).kind == "search" else ""
 
 
 def exchanges(call: ToolCall) -> Iterator[tuple[str | None, str]]:
-    """The texts that a call puts into a file, each with the text it takes out; None with one that is all the file or is added."""
+    """Pairs of the text that a call takes out of a file and the text it puts there; the first is None for a whole file or an
+    insertion."""
     fields = fields_of(call.arguments) or {}
     several = [cast("list[object]", value) for value in fields.values() if isinstance(value, list)]
     inner = [cast("dict[str, object]", edit) for edits in several for edit in edits if isinstance(edit, dict)]
     for some in (fields, *inner):
         texts = {name: value for name, value in some.items() if isinstance(value, str)}
-        pair = next(((texts[old], texts[new]) for old in texts if (new := _partner(old)) in texts), None)
+        pair = next(((texts[old], texts[new]) for old in texts if (new := _new_text_name(old)) in texts), None)
         if pair is not None:
             yield pair
         elif content := next((texts[name] for name in _CONTENTS if texts.get(name)), ""):
             yield None, content
 
 
-def _partner(name: str) -> str:
+def _new_text_name(name: str) -> str:
+    """The argument with the new text for the one with the old text; for other arguments a name that none has."""
     if name == "search":
         return "replace"
     return name.replace("old", "new", 1) if "old" in name else "\0"
 
 
 class PatchedFile(msgspec.Struct, frozen=True):
-    """What a patch does to a file; one that is moved is `now` somewhere else."""
+    """What a patch does to a file; `now` is the new path of one that is moved."""
 
     kind: Literal["add", "update", "delete", "move"]
     path: str
@@ -200,7 +204,7 @@ class PatchedFile(msgspec.Struct, frozen=True):
 
 @lru_cache(64)
 def patch_in(call: ToolCall) -> str:
-    """The patch among a call's arguments, wherever it stands; empty where there is none."""
+    """The patch in a call's arguments, whichever of them holds it; empty where there is none."""
     fields = fields_of(call.arguments) or {}
     texts = (_first(fields, _PATCHES), _first(fields, _COMMANDS))
     return next(filter(_PATCHED.search, texts), "")
@@ -218,13 +222,13 @@ def is_to_do(call: ToolCall) -> bool:
 
 
 def same_arguments(arguments: str) -> str:
-    """Arguments in a form that equal calls share, whatever the order of their keys; broken ones as they are."""
+    """Arguments in a canonical form with sorted keys, so that equal calls compare equal; unparsable ones unchanged."""
     fields = fields_of(arguments)
     return arguments if fields is None else msgspec.json.encode(fields, order="sorted").decode("utf-8", "replace")
 
 
 def exit_code(text: str) -> int | None:
-    """The exit code a result tells of, in its first or last words; None where it tells none."""
+    """The exit code that a result states at its end or its beginning; None where it states none."""
     for piece in (text[-300:], text[:200]) if len(text) > 500 else (text,):
         matches = _EXIT.findall(piece)
         if matches:
@@ -233,36 +237,37 @@ def exit_code(text: str) -> int | None:
 
 
 def failed(result: Message) -> bool:
-    """True when a result says that the call came to nothing: it was cancelled, refused, or an error is all it holds."""
+    """True when a result says that the call achieved nothing: it was cancelled or refused, or the result is only an error."""
     return result.synthetic or result.failed or bool(_FAILED.match(result.text))
 
 
 def refused(result: Message) -> bool:
-    """True when a result says that a person, the mode or nobody being there kept the call from running."""
+    """True when a result says that the call was not allowed to run: by the person, by a rule or the mode, or because nobody could
+    be asked."""
     return bool(_REFUSED.match(result.text))
 
 
 def words_of_refusal(result: Message) -> str:
-    """What the person said while they refused a call, in their own words; empty where they said nothing or refused nothing."""
+    """The person's own words while refusing a call; empty where they said nothing or refused nothing."""
     found = _SAID_REFUSING.search(result.text) if refused(result) else None
     return (found["words"] or found["more"]).strip() if found else ""
 
 
 def words_of_answer(call: ToolCall, result: Message) -> str:
-    """What the person answered to a question that this call asked; empty for another call, or where they answered nothing."""
+    """The person's answer to the question that this call asked; empty for other calls, and where they did not answer."""
     answer = result.text.removeprefix(ANSWERED)
     return answer.strip() if call.name == ASK_USER and answer != result.text else ""
 
 
 def broken_off(result: Message) -> bool:
-    """True when a result says that a command was ended before it came to its own end, so that what it printed proves nothing."""
+    """True when a result says that a command was ended from outside before it finished, so that its output proves nothing."""
     ends = result.text if len(result.text) <= 700 else f"{result.text[:300]}\n{result.text[-400:]}"
     return result.synthetic or bool(_BROKEN_OFF.search(ends))
 
 
 def gist(call: ToolCall | None, result: Message, width: int) -> str:
-    """The line of a result that mattered, at most `width` characters: of a command its error or how it ended, of a file what
-    was read of it, of an edit what it put there, of a search the number of hits; never a banner or a line's number."""
+    """The most informative line of a result, at most `width` characters: a command's error or outcome, which lines of a file were
+    read, what an edit put there, the number of a search's hits; never a banner or a line number."""
     use = use_of(call) if call else Use("other", "")
     lines = [line for raw in result.text.splitlines() if any(map(str.isalnum, line := raw.strip()))]
     said = [line for line in lines if not _NOTE.fullmatch(line)]
@@ -270,13 +275,13 @@ def gist(call: ToolCall | None, result: Message, width: int) -> str:
     match use.kind:
         case "run":
             code = exit_code(result.text)
-            if names and not code and LOOKS.match(use.target):  # code that was shown is no error that was met
+            if names and not code and LOOKS.match(use.target):  # the word "error" in code that was shown is no error
                 told = f"{len(said)} lines: {names}"
             else:
                 wrong = [line for line in said if code != 0 and _ERROR_LINE.search(line) and not BARE.fullmatch(line)]
                 stopped = [line.strip("[]") for line in lines if broken_off(result) and _BROKEN_OFF.search(line)]
                 tallies = [line for line in said if _TALLY.search(line)]
-                if not code and tallies:  # what stands around it was only shown
+                if not code and tallies:  # the other lines are only output of the tests
                     wrong = [line for line in tallies if _NOT_PASSED.search(line)]
                 made = [line for line in said if not code and _COMMITTED.fullmatch(line)]
                 shown = stopped or wrong or tallies or made or said or ["no output"]
@@ -289,7 +294,7 @@ def gist(call: ToolCall | None, result: Message, width: int) -> str:
             told = f"{count(many, 'hit')}, the first {first}"
         case "ask" if not failed(result) and len(said) > 1:
             told = " ".join(line for place, line in enumerate(said) if place or not _SMALL_TALK.match(line))
-        case "change" if call and not failed(result) and (changed := _changed(call)):
+        case "change" if call and not failed(result) and (changed := _change_gist(call)):
             told = changed
         case _:
             first = (said or lines or [""])[:2]
@@ -298,7 +303,7 @@ def gist(call: ToolCall | None, result: Message, width: int) -> str:
 
 
 def _lines_read(text: str) -> str:
-    """`lines 9–40`, by the numbers that stand in front of some of them; empty where there are none."""
+    """`lines 9–40`, from the line numbers in front of some lines; empty where there are none."""
     lines = text.splitlines()
     numbered = [(place, int(found[1])) for place, line in enumerate(lines) if (found := _NUMBERED.match(line))]
     if not numbered:
@@ -309,8 +314,8 @@ def _lines_read(text: str) -> str:
 
 
 def hits_in(lines: Sequence[str]) -> tuple[int, str]:
-    """How many hits a search tells of, without the lines around them, and the first with its path. A path with its hits below it
-    or before each, or nothing but paths."""
+    """The number of hits in a search's output, without lines of context, and the first hit with its path. The output has each
+    path above its hits, a path before each hit, or only paths."""
     lines = list(whole_paths(lines, hits=True))
     below = [line for line in lines if _HIT_BELOW.match(line)]
     if below and not _HIT_BELOW.match(lines[0]):
@@ -319,9 +324,9 @@ def hits_in(lines: Sequence[str]) -> tuple[int, str]:
     return (len(beside), beside[0]) if beside else (len(lines), lines[0] if lines else "")
 
 
-def _changed(call: ToolCall) -> str:
-    """How many lines a call put into a file and took out of it, and the first of them that says something: one that defines a
-    name, else one that opens nothing; empty where it does not tell."""
+def _change_gist(call: ToolCall) -> str:
+    """How many lines a call added to a file and removed from it, and the first meaningful one: one that defines a name, else one
+    that does not end in an opening bracket. Empty where the call does not say what it changed."""
     added: list[str] = []
     removed: list[str] = []
     for old, new in exchanges(call):
@@ -344,6 +349,7 @@ def first_line(text: str, width: int) -> str:
 
 
 def _first(fields: dict[str, object], names: tuple[str, ...]) -> str:
+    """The first of these arguments that is a non-empty text, or a list of texts (as a command line); empty where none is."""
     for name in names:
         value = fields.get(name)
         if isinstance(value, str) and value.strip():
@@ -357,11 +363,11 @@ def _first(fields: dict[str, object], names: tuple[str, ...]) -> str:
 
 _STRINGS = expression(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\([^()]*\)")
 BETWEEN = expression(r"&&|\|\||;|\n")
-"""Between the commands of a command line."""
-_AFTER = expression(r"(?<!;);(?!;)|(?<![\\&|({;])\n|(?<![&>|])&(?![&>])")
-"""Behind a command whose end says nothing of the next one's: what is run after it runs in any case."""
-_HERE = expression(r"<<-?[ \t]*(['\"]?)(\w+)\1[^\n]*\n.*?\n[ \t]*\2(?=\n|\)|\Z)", re.DOTALL)
-"""A text that a command reads until a word stands on a line (`<<EOF`)."""
+"""What separates the commands of a command line."""
+_STATEMENT_END = expression(r"(?<!;);(?!;)|(?<![\\&|({;])\n|(?<![&>|])&(?![&>])")
+"""What ends a statement: the command after it runs whatever the exit code of the one before."""
+_HERE_DOCUMENT = expression(r"<<-?[ \t]*(['\"]?)(\w+)\1[^\n]*\n.*?\n[ \t]*\2(?=\n|\)|\Z)", re.DOTALL)
+"""A here-document (`<<EOF`)."""
 _COMPOUND = expression(r"(?:\A|[;&|\n]\s*)(?:for|while|until|if|case)\b.*\b(?:done|fi|esac)\b", re.DOTALL)
 _STRICT = expression(r"\A\s*set -\w*e")
 _PIPEFAIL = expression(r"\bpipefail\b")
@@ -370,7 +376,7 @@ _SHOWN_BY = expression(
     r"(?<!\s)(?:(?:\s*2>&1)?(?:\s*\|\s*(?:head|tail|less|cat|grep|rg|wc|sort|uniq|tee)\b(?:'[^']*'|\"[^\"]*\"|[^|&;'\"])*+)++\Z"
     r"|\s*2>&1\s*\Z)"
 )
-"""What only looks at the output of a command line."""
+"""The tail of a command line that only filters or redirects its output."""
 _MASKED = expression(r"(?<!\|)\|(?!\|)|\|\||;\s*(?:echo|true|ls|pwd)\b[^;&|]*\Z|[^&>|]&\s*\Z")
 _BARE_WORD = expression(r"[a-z][\w:-]*")
 _ASSIGNED = expression(r"\w+=")
@@ -386,38 +392,39 @@ _FINDERS = (
     *(("npx",), ("bunx",), ("uvx",), ("python", "-m"), ("python3", "-m")),
 )
 _ONE_TASK = frozenset({"pytest", "tox", "mypy", "pyright", "basedpyright", "jest", "vitest", "tsc", "eslint", "rspec"})
-"""Programs whose words are what they look at, not what they do."""
+"""Programs without subcommands: their arguments say what they work on."""
 _CHECKS = expression(
     r"(?:\A|[ :./-])(?:(?:py|x|un?it)?tests?|check|unittest|jest|vitest|rspec|tox|mypy|(?:based)?pyright|eslint)\Z"
 )
-"""What a program is called that checks all there is, or a part that it is told."""
+"""Names of programs that check the whole project, or the part that their arguments name."""
 _NOT_A_PART = expression(r"-.*|\.|\./\.\.\.|\d+|''|[\w-]+=.*|\.?/?(?:tests?|src|lib|specs?)/?")
-"""A word of such a command line that names no part: an option, a number, or where all of it lies."""
+"""An argument of a check that names no part of the project: an option, a number, or the folder with all of it."""
 _SELECTS = frozenset({"-k", "-t", "-m", "-run", "--grep", "--filter", "--testNamePattern", "--testPathPattern"})
-"""Options whose value is the part."""
+"""Options whose value names the part to check."""
 _WITH_A_VALUE = frozenset({"--group", "--extra", "--with", "--python", "--project", "--directory", "--package", "-p"})
 
 
 def statements(command: str) -> tuple[str, ...]:
-    """The parts of a command line that run whatever became of the one before (`a && b; c` has two), in their order. An exit code
-    tells of the last one alone. Loops, conditions and what runs under `set -e` are one part."""
-    blank = _HERE.sub(_blanked, command)
+    """The statements of a command line in order: parts that run whatever the exit code of the part before (`a && b; c` has two).
+    The exit code is that of the last one. A line with loops or conditions, or under `set -e` or `pipefail`, is one statement."""
+    blank = _HERE_DOCUMENT.sub(_blanked, command)
     blank = _STRINGS.sub(_blanked, blank)
     if _COMPOUND.search(blank) or _STRICT.match(blank) or _PIPEFAIL.search(blank):
         return (command.strip(),)
-    places = [0, *(at for found in _AFTER.finditer(blank) for at in found.span()), len(command)]
+    places = [0, *(at for found in _STATEMENT_END.finditer(blank) for at in found.span()), len(command)]
     parts = (command[start:end].strip() for start, end in zip(places[::2], places[1::2], strict=True))
     return tuple(part for part in parts if part and not part.startswith("#"))
 
 
 def _blanked(found: re.Match[str]) -> str:
-    """As many signs that part nothing."""
+    """A quoted string of the same length without separators, so that positions stay the same."""
     return f"'{'·' * (len(found[0]) - 2)}'" if len(found[0]) > 1 else found[0]
 
 
 class CommandLine(msgspec.Struct, frozen=True):
-    """A command line taken apart: the folder it goes to first (empty where it stays), the `rest` without what only shows less of
-    its output, the `program` with its subcommand (`npm run check`, `git commit`). `masked`: its exit code is another's."""
+    """A parsed command line: the `folder` it changes to first (empty for none), the `rest` without filters of its output, and the
+    `program` with its subcommand (`npm run check`, `git commit`). `masked`: the exit code may be another command's, for instance
+    that of the last one in a pipe."""
 
     folder: str
     rest: str
@@ -426,12 +433,12 @@ class CommandLine(msgspec.Struct, frozen=True):
 
     @property
     def only_files(self) -> bool:
-        """True for what copies, moves or removes files or looks at them, and checks nothing."""
+        """True when the program only copies, moves, removes or shows files and the like, and checks nothing."""
         return self.program in _FILE_TOOLS
 
 
 def in_folder(command: str) -> tuple[str, str]:
-    """The folder that a command line goes to first (empty where it stays), and what it runs there."""
+    """The folder that a command line changes to first (empty for none), and the command that it runs there."""
     folder, command = "", command.lstrip("\\ \t\n")
     while found := _CHANGE_FOLDER.match(command):
         folder, command = found[1].strip("'\""), command[found.end() :]
@@ -440,7 +447,8 @@ def in_folder(command: str) -> tuple[str, str]:
 
 @lru_cache(4_096)
 def command_line(command: str) -> CommandLine:
-    """What a command line does, by its words alone: for telling runs of one thing from another, not for judging what is safe."""
+    """A command line parsed by its words alone: good for telling runs of different programs apart, not for judging what is
+    safe."""
     folder, rest = in_folder(command)
     bare = _STRINGS.sub("''", rest)
     masked = bool(_MASKED.search(bare)) and not _PIPEFAIL.search(bare)
@@ -448,13 +456,13 @@ def command_line(command: str) -> CommandLine:
     parts = [words for part in BETWEEN.split(bare) if (words := _words_run(part))]
     doing = [
         words for words in parts if not LOOKS.match(" ".join(words))
-    ] or parts  # what is looked at last is not what was done
+    ] or parts  # the action counts, not what was looked at afterwards
     return CommandLine(folder, rest, _program(doing[-1]) if doing else "", masked)
 
 
 def part_checked(command: str) -> str:
-    """What a run of tests or of another check was confined to (`tests/a.py`, `-k name`); empty where it checks all there is, and
-    for what is no check."""
+    """The part of the project that a test run or another check was limited to (`tests/a.py`, the value of `-k`); empty where it
+    checks everything, and for commands that are no check."""
     line = command_line(command)
     if not _CHECKS.search(line.program):
         return ""
@@ -470,6 +478,7 @@ def part_checked(command: str) -> str:
 
 
 def _words_run(part: str) -> list[str]:
+    """The words of a command without assignments and prefixes such as `sudo`; empty for commands such as `cd` and `echo`."""
     words = part.split("|")[0].split()
     while words and (words[0] in _IN_FRONT or _ASSIGNED.match(words[0])):
         words = words[1:]
@@ -477,7 +486,7 @@ def _words_run(part: str) -> list[str]:
 
 
 def _without_runner(words: list[str]) -> list[str]:
-    """The words of a command without what only finds the program in its surroundings: `uv run --frozen pytest` is `pytest`."""
+    """The words of a command without the launcher that finds the program: `uv run --frozen pytest` becomes `pytest`."""
     for front in _FINDERS:
         if tuple(words[: len(front)]) == front and len(words) > len(front):
             rest = words[len(front) :]
@@ -491,7 +500,7 @@ _GIT_WITH_A_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namesp
 
 
 def without_git_options(words: list[str]) -> list[str]:
-    """`git commit` of `git -C x -c a=b commit`: what git is to do."""
+    """The words of a command without git's global options: `git -C x -c a=b commit` becomes `git commit`."""
     at = 1
     while words[:1] == ["git"] and at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in _GIT_WITH_A_VALUE else 1
@@ -499,6 +508,7 @@ def without_git_options(words: list[str]) -> list[str]:
 
 
 def _program(words: list[str]) -> str:
+    """The program that a command runs, with its subcommand or script."""
     words = without_git_options(_without_runner(words))
     name = words[0].rpartition("/")[2]
     if name in _FILE_TOOLS:
@@ -507,7 +517,7 @@ def _program(words: list[str]) -> str:
     room = 2 if name in _ONE_MORE else 0 if name in _ONE_TASK else 1
     for word in words[1:]:
         if told[-1] in _RUNNERS and not word.startswith("-"):
-            told += [word] if word != "''" else []  # the script is what runs, where it is none on the spot
+            told += [word] if word != "''" else []  # the script, unless its text is in the command line (`-c '…'`)
             break
         if word == "-m" and name in _RUNNERS:
             told.append(word)

@@ -1,4 +1,5 @@
-"""The view: exactly what the next request holds, and what each part of it weighs. The only door to a model.
+"""Compiles the view: exactly what the next request sends to a model, and how many tokens each part has. Nothing reaches a model
+but through it.
 
 Gauge, X-ray, headless events, tests and the request itself read the same View, so they cannot disagree.
 """
@@ -22,8 +23,8 @@ from ctxchat.core.tokens import TokenCounter
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
-    """One message of a view. `tokens` is our raw count, `mix` the same by kind; `group` and `change` say where it comes
-    from, empty for what the frame put in; `source` attributes inserts."""
+    """One message of a view. `tokens` is our raw count, `mix` the same by kind of text. `group` and `change` are the ids of the
+    group and the change it comes from, empty for what is no part of the record; `source` says where inserted text comes from."""
 
     message: Message
     section: SectionName
@@ -38,16 +39,17 @@ class Item(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def kinds(self) -> Mix:
-        """Our count by kind; all as words where a transform has weighed it anew."""
+        """Our count by kind of text; all counted as words where a transform has changed `tokens`."""
         return self.mix if self.mix.raw == self.tokens else Mix(self.tokens)
 
 
 Transform = Callable[[tuple[Item, ...]], tuple[Item, ...]]
-"""Changes what is shown this once. Strategies change what is shown from now on."""
+"""Changes the items of one request. Strategies change what is shown from now on."""
 
 
 class View(msgspec.Struct, frozen=True, dict=True):
-    """A request, weighed. `raw` is the sum of our counts, tools included; `changes` counts the changes in force."""
+    """A request with its token counts. `raw` is the sum of our counts, tools included; `changes` is the number of changes in
+    force."""
 
     items: tuple[Item, ...]
     tools: tuple[ToolSpec, ...]
@@ -58,7 +60,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def kinds(self) -> Mix:
-        """Our count by kind; all as words where nobody told them apart."""
+        """Our count by kind of text; all counted as words where the kinds are unknown."""
         return self.mix if self.mix.raw == self.raw else Mix(self.raw)
 
     def weights(self) -> dict[SectionName, int]:
@@ -82,7 +84,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
         return {name: total(mixes) for name, mixes in found.items()}
 
     def followed_by(self, messages: Sequence[Message], count: Callable[[str], int]) -> View:
-        """With these at the end, for one request: they belong to no turn of the conversation."""
+        """The view with these messages at the end, for one request; they belong to no turn. `count` gives the tokens of a text."""
         more = tuple(
             Item(message, "user", count(message.text), "user")
             if message.role == "user"
@@ -110,11 +112,11 @@ def compile(
     note: str = "",
     every_request: Sequence[ContextBlock] = (),
 ) -> View:
-    """The view of a ledger: its head, what is live, and last the `note` that the next message would bring along and what is said
-    with every request anew.
+    """The view of a ledger: the head, the live entries, and last the `note` that the next message would bring and the blocks of
+    `every_request`, which are written anew for each request.
 
-    The system prompt and what the user said in the current turn are there whatever the compiler leaves out. `keep_reasoning`: the
-    model wants its reasoning back.
+    The system prompt and the messages of the current turn are included whatever the compiler leaves out. `keep_reasoning`: the
+    model wants its reasoning back. `transforms` change the items of this view only.
     """
     entries = _with_current(compiler(ledger), ledger)
     system = "\n\n".join([head.system, *_instructions(entries, ledger)]).strip()
@@ -141,7 +143,7 @@ def compile(
 
 
 def _marked_as_broken_off(body: tuple[Item, ...], counter: TokenCounter) -> tuple[Item, ...]:
-    """Half replies that something else came after say that they are; one that is gone on with, or may be, stays open."""
+    """The items with a mark on each reply that was broken off, unless it comes last or the assistant continues right after it."""
     halves = [
         n for n, item in enumerate(body[:-1]) if item.message.interrupted and body[n + 1].message.role != "assistant"
     ]
@@ -160,9 +162,9 @@ def _marked_as_broken_off(body: tuple[Item, ...], counter: TokenCounter) -> tupl
 
 
 def _with_current(entries: tuple[Entry, ...], ledger: Ledger) -> tuple[Entry, ...]:
-    """Each message of the current turn's that is left out, before the first of the turn that came after it."""
+    """The entries with those of the current turn that the compiler left out put back in their order."""
     left = ledger.current
-    for entry in reversed(entries):  # where they are, if they are
+    for entry in reversed(entries):  # the current turn is near the end, if it is there
         if not left:
             break
         left = left.difference(entry.covers)
@@ -182,25 +184,26 @@ def _with_current(entries: tuple[Entry, ...], ledger: Ledger) -> tuple[Entry, ..
 
 
 def _instructions(entries: Sequence[Entry], ledger: Ledger) -> list[str]:
-    """Imported system messages, as the compiler shows them where it does."""
+    """The texts of the system messages at the beginning of an imported session, in the compiler's form where it shows them."""
     shown = {entry.group.id: entry.group for entry in entries if entry.group and entry.group.kind == "system"}
     texts: list[str] = []
     for group in ledger.groups:
         if group.kind == "user":
-            break  # what comes later is a note
+            break  # later system messages are notes
         if group.kind == "system":
             texts.append(shown.get(group.id, group).first.text)
     return texts
 
 
 def reasoning_filter(ledger: Ledger, keep_reasoning: bool) -> Callable[[int], bool]:
-    """Whether the reasoning of a message, by its number, goes back to a model that wants it, or does not."""
+    """A function that says whether the reasoning of the message with a number is sent back; `keep_reasoning`: the model wants
+    it."""
     return ledger.sends_thoughts_of if keep_reasoning else lambda seq: False
 
 
 def items_of(entry: Entry, sends_reasoning: Callable[[int], bool], counter: TokenCounter) -> list[Item]:
-    """What a view shows of an entry: its messages as a model may see them, empty ones left out, each weighed. `thinks` tells of
-    a message's number whether its reasoning goes along."""
+    """The items of an entry: its messages in the form for a model, with their token counts, empty ones left out.
+    `sends_reasoning` says whether the reasoning of the message with a number is sent."""
     group = entry.group
     if group is None or group.kind == "system":
         return []
@@ -230,8 +233,8 @@ def items_of(entry: Entry, sends_reasoning: Callable[[int], bool], counter: Toke
 
 
 def shape(message: Message, kind: GroupKind) -> Message:
-    """The message as a model may see it: strays and notes become marked quotations by the user, results are never empty, tools
-    have names that providers take, whoever made them up and however long ago."""
+    """The message in the form for a model: strays and system notes become marked quotations by the user, results are never empty,
+    and tools have names that providers accept, also in old and imported calls."""
     if kind == "stray":
         who = message.name or message.call_id or "a tool"
         text = f"[a result of {who} whose call is not in this conversation]\n{message.text}"
@@ -252,7 +255,7 @@ def shape(message: Message, kind: GroupKind) -> Message:
 
 
 def _block_item(text: str, section: SectionName, role: Role, source: str, counter: TokenCounter) -> Item:
-    """A text that belongs to no message of the record."""
+    """An item for a text that is in no message of the record."""
     message = Message(seq=0, role=role, content=text)
     mix = counter.mix(message)
     kind: GroupKind = "system" if role == "system" else "note"
@@ -260,7 +263,7 @@ def _block_item(text: str, section: SectionName, role: Role, source: str, counte
 
 
 def problems(view: View) -> list[str]:
-    """What a strict provider would refuse in a view, in words; empty when it is valid."""
+    """Sentences about what a strict provider would refuse in a view; empty when it is valid."""
     found: list[str] = []
     seen_other = False
     open_calls: list[str] = []

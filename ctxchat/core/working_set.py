@@ -1,5 +1,5 @@
-"""The working set: files that the work stands on, as they are on disk now, shown again beside a summary. Which of them, and how
-much of each; reads nothing itself.
+"""Chooses the working set: the files that the work depends on, shown beside a summary as they are on disk now. Decides which
+files, and how much of each; reads no files itself.
 """
 
 from __future__ import annotations
@@ -17,50 +17,53 @@ from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import SAVED, exchanges, failed, first_line, use_of
 
 MAX_FILES = 12
-"""Files that are looked at, those touched last."""
+"""Files considered at most, those touched last."""
 
 EDIT_HALF_LIFE = 8
-"""Edits after which one counts half as much for the place of its file."""
+"""An edit counts half as much for the rank of its file after this many later edits."""
 
 MAX_EDITS, NEAR_LINES = 8, 20
-"""Edits of a file by which its place is found, the last ones, and lines that part two of them at most for one place."""
+"""How many of a file's last edits decide which part of it is shown, and how many lines may lie between two edits of one part."""
 
 PLACE_HALF_LIFE, MAX_EDIT_WEIGHT = 3, 10
-"""Edits after which one counts half as much for the place within its file, and lines of one that count: an import that was
-added last does not hide the function it is for."""
+"""An edit counts half as much for the choice of the part after this many later ones, and at most this many of its lines count: an
+import that was added last must not outweigh the function it is for."""
 
 EACH, LEAST = 5_000, 150
-"""Tokens of one file at most, and what has to be left for one that is shown in part."""
+"""Tokens of one file at most, and at least for a file that is shown in part."""
 
 MAX_FILE_SHARE = 1 / 3
-"""Of the room, what one file may take before the others had theirs."""
+"""Largest share of the room for one file that was only read."""
 
 OPENING = "<files_now>\nFiles that the work stands on, as they were on disk "
 CLOSING = "</files_now>"
 MAX_EDIT_LINES = 200
-"""Lines of an edit by which its place is found."""
+"""Lines of an edit that are compared to find it in its file."""
 
 OPENING_LINES = 20
-"""Lines by which the beginning of a file is found that was only written whole: a single one often stands again further on."""
+"""Lines that are compared to find the beginning of a file that was written whole: a single line often occurs again further on."""
 
 _PARTS = frozenset({"start_line", "end_line", "offset", "limit", "insert_line", "line", "view_range"})
-"""What a call tells a part of a file by."""
+"""Arguments by which a call names a part of a file."""
 
 _CHANGED = " (changed by somebody else since you last saw it)"
 _MARK = "\n[… {lines}{tokens} tokens left out …]\n"
 
 
 class EditPlace(msgspec.Struct, frozen=True):
-    """The lines that an edit put into a file, without blanks, and where they begin in it now: a line, counted from 0."""
+    """The lines that an edit put into a file, stripped and without empty ones, and the index `at` of the line where they begin
+    now."""
 
     at: int
     lines: tuple[str, ...]
 
 
 class CurrentFile(msgspec.Struct, frozen=True):
-    """A text file as it is now. `path` as it is shown, `written` as calls named it; `text` are its numbered lines, `tokens` our
-    count of them; `changed`: by somebody else since the agent last saw it; `edited`: where the last edits stand in it, the newest
-    first, empty where it was only read; `names` are the words in it that may be a program's names."""
+    """A text file as it is now.
+
+    `path` is the path to show, `written` are the paths that calls used for it. `text` has its numbered lines, `tokens` is our
+    count of them. `changed`: somebody else changed it since the agent last saw it. `edited` has the places of the last edits, the
+    newest first, and is empty where the file was only read. `names` are the words in it that may be identifiers."""
 
     path: str
     written: tuple[str, ...]
@@ -72,9 +75,9 @@ class CurrentFile(msgspec.Struct, frozen=True):
 
 
 def touched(groups: Sequence[Group], most: int = MAX_FILES) -> tuple[str, ...]:
-    """Paths, as calls named them, of the files that the work stands on, `most` at most: those that were changed in the newest
-    turn, then those changed before, of each those that were edited most of late first; then those that were read, the last ones
-    first."""
+    """The paths, as calls named them, of the files that the work depends on, at most `most`: first the files changed in the
+    newest turn, then those changed before, each ranked by how much and how recently they were edited; then those that were read,
+    the last read first."""
     changed: list[defaultdict[str, float]] = [defaultdict(float), defaultdict(float)]
     read: dict[str, None] = {}
     now = groups[-1].turn if groups else 0
@@ -92,8 +95,8 @@ def touched(groups: Sequence[Group], most: int = MAX_FILES) -> tuple[str, ...]:
 
 
 def worked_on(groups: Sequence[Group]) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """By path, as calls named it, the lines that each of the last edits put into the file, the newest first; of one that was only
-    written whole its first lines."""
+    """For each path, as calls named it, the lines that each of the last edits put into the file, the newest first; for a file
+    that was only written whole, its first lines."""
     edited: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
     written: dict[str, tuple[tuple[str, ...], ...]] = {}
     for group in reversed(groups):
@@ -109,9 +112,9 @@ def worked_on(groups: Sequence[Group]) -> dict[str, tuple[tuple[str, ...], ...]]
 
 
 def not_in_view(files: Sequence[CurrentFile], ledger: Ledger, fold: Sequence[str]) -> tuple[CurrentFile, ...]:
-    """Those that nothing tells as they are once these groups are folded: no call that read or wrote all of them stays, or they
-    have changed. Where calls that stay show the last edits of a file, the place of those before counts, and a file with no other
-    place comes behind those that have one."""
+    """The files whose present text is nowhere in view once the groups `fold` are folded: no call that read or wrote the whole
+    file stays, or somebody else changed it. Edits near those that staying calls show are dropped from `edited`; a file that has
+    no other edits comes after those that have some."""
     if not files:
         return ()
     gone = frozenset(fold)
@@ -135,7 +138,7 @@ def not_in_view(files: Sequence[CurrentFile], ledger: Ledger, fold: Sequence[str
 
 
 def _is_of_all(call: ToolCall) -> bool:
-    """A call that read a file from its beginning to its end, or wrote all of it."""
+    """True when a call read or wrote a whole file."""
     fields = fields_of(call.arguments) or {}
     if use_of(call).kind == "read":
         return not any(fields.get(name) for name in _PARTS)
@@ -143,7 +146,7 @@ def _is_of_all(call: ToolCall) -> bool:
 
 
 def newest(ledger: Ledger, fold: Sequence[str]) -> str:
-    """What was done or said last, as words that name it; empty where it goes with these groups."""
+    """A phrase that names the last call, answer or message; empty where it is among the groups `fold`."""
     kinds = {"user", "reply", "round"}
     last = next((e for e in reversed(ledger.live()) if e.group and e.kind is None and e.group.kind in kinds), None)
     if last is None or last.group is None or any(name in fold for name in last.covers):
@@ -157,12 +160,14 @@ def newest(ledger: Ledger, fold: Sequence[str]) -> str:
 def working_set(
     files: Sequence[CurrentFile], max_tokens: int, count: Count, after: str = ""
 ) -> tuple[str, tuple[str, ...]]:
-    """These files as one text in at most `max_tokens`, with their paths; empty where nothing fits. `after`: what was done last
-    when they were looked at, where it stays in view: a call that shows how a file came to be so is not to be reckoned again.
+    """The files as one text in at most `max_tokens`, and the paths of those that fit; empty where none does.
 
-    The first ones go first. Of a large one that was edited the place of the last edits is shown, in an equal share with the
-    others; one that was only read is shown whole or not at all, for in part it would be read again all the same. What is left
-    then is shared by those that were cut.
+    `after` names what was done last when the files were read, where that stays in view (see `newest`), so that the reader does
+    not take the edits up to there for later ones.
+
+    Files are served in their order. A large file that was edited is shown around its last edits, in an equal share with the
+    others. A file that was only read is shown whole or not at all: shown in part it would be read again anyway. The room left
+    over is shared among the files that were cut.
     """
     when = f"after {after} below; what was changed up to there is in them" if after else "when this was written"
     opening = f"{OPENING}{when}. No call need read them again, unless one further on changed them."
@@ -172,7 +177,7 @@ def working_set(
     given: dict[str, int] = {}
     edited = sum(bool(file.edited) for file in files) + (
         not all(file.edited for file in files)
-    )  # one share is for readers
+    )  # one share is for the files that were only read
     for file in files:
         title = count(titles[file.path]) + 2
         least = min(LEAST, file.tokens) if file.edited else file.tokens
@@ -192,7 +197,7 @@ def working_set(
 
 
 def _fitting_part(file: CurrentFile, max_tokens: int, count: Count) -> str:
-    """What fits of a file: the place that was worked on, or head and tail where nothing tells of one."""
+    """The part of a file that fits: around its last edits, or head and tail where it has none."""
     place = _edited_line(file)
     if place < 0:
         return clip(file.text, max_tokens, count, _MARK)
@@ -200,7 +205,8 @@ def _fitting_part(file: CurrentFile, max_tokens: int, count: Count) -> str:
 
 
 def _edited_line(file: CurrentFile) -> int:
-    """Where the newest edit is of the place that most of the work of late was done at; -1 for nowhere."""
+    """The character offset of the newest edit in the part of the file with most of the recent work; -1 where there are no
+    edits."""
     weights = [min(len(e.lines), MAX_EDIT_WEIGHT) * 0.5 ** (age / PLACE_HALF_LIFE) for age, e in enumerate(file.edited)]
     if not weights:
         return -1
@@ -212,13 +218,13 @@ def _edited_line(file: CurrentFile) -> int:
 
 
 def _are_near(one: EditPlace, other: EditPlace) -> bool:
-    """At most `NEAR_LINES` part the end of one from the beginning of the other."""
+    """True when at most `NEAR_LINES` lines lie between the two edits."""
     return max(one.at - other.at - len(other.lines), other.at - one.at - len(one.lines)) <= NEAR_LINES
 
 
 def edits_in(text: str, edits: Sequence[tuple[str, ...]]) -> tuple[EditPlace, ...]:
-    """Where the lines of these edits begin in a numbered text: where most of them stand one behind the other. Those of which
-    nothing is left are left out."""
+    """The places of these edits in a numbered text: where most of an edit's lines follow one another. Edits of which no line is
+    left are left out."""
     lines = ((place, line.partition("\t")[2].strip()) for place, line in enumerate(text.splitlines()))
     words = [(place, line) for place, line in lines if line]
     found: list[EditPlace] = []
@@ -235,7 +241,7 @@ def edits_in(text: str, edits: Sequence[tuple[str, ...]]) -> tuple[EditPlace, ..
 
 
 def _files_of(group: Group, kinds: set[str]) -> Iterator[str]:
-    """The files that calls of these kinds were about and that came to something, the last first."""
+    """The files of the successful calls of these kinds, the last call first."""
     uses = map(use_of, _calls_of(group, kinds))
     return (use.target for use in uses if use.kind != "read" or not use.target.startswith(SAVED))
 
