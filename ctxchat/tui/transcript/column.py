@@ -1,7 +1,8 @@
-"""What stands in the transcript, from top to bottom: items of the record and blocks that are in none, in lines of one width.
+"""Holds the blocks of the transcript from top to bottom: those of the record's items, and those that are in no record (yet).
 
-Lines are drawn for what is looked at; the height of what never was is guessed, and blocks far away are made again when they are
-looked at again. Knows no widget and no screen.
+Blocks are drawn only around what is looked at; other heights are guessed, and blocks far from the reader are forgotten and made
+again when needed. An index counts the entries of the column: an item of the record, or a block in none. Knows no widget and no
+screen.
 """
 
 from __future__ import annotations
@@ -19,20 +20,23 @@ from ctxchat.tui.transcript.record_blocks import Tokens, blocks_for, set_block_t
 from ctxchat.tui.widgets.lines import DrawnLine
 
 CHUNK_ITEMS = 256
+"""Entries whose heights are summed up in advance."""
 
 
 class Heights:
-    """Lines of each thing, known or guessed. What is asked of a hundred thousand of them takes a few hundred steps."""
+    """The height in lines of each entry, known or guessed. Sums over chunks of entries keep queries fast: a hundred thousand
+    entries take a few hundred steps."""
 
     def __init__(self, heights: Iterable[int] = ()) -> None:
         self._heights = list(heights)
         self._sums: list[int] = []
-        self._add_up(0)
+        self._update_sums(0)
 
-    def _add_up(self, chunk: int) -> None:
-        found = self._heights
+    def _update_sums(self, chunk: int) -> None:
+        """Recompute the sums from this chunk on."""
+        heights = self._heights
         self._sums[chunk:] = (
-            sum(found[i : i + CHUNK_ITEMS]) for i in range(chunk * CHUNK_ITEMS, len(found), CHUNK_ITEMS)
+            sum(heights[i : i + CHUNK_ITEMS]) for i in range(chunk * CHUNK_ITEMS, len(heights), CHUNK_ITEMS)
         )
 
     def __len__(self) -> int:
@@ -43,28 +47,29 @@ class Heights:
 
     @property
     def total(self) -> int:
-        """Lines of all of them."""
+        """Lines of all entries together."""
         return sum(self._sums)
 
     def set_height(self, index: int, height: int) -> int:
-        """It is so high; by how much that is more than before."""
+        """Set the height of an entry; return by how many lines it grew."""
         more = height - self._heights[index]
         self._heights[index] = height
         self._sums[index // CHUNK_ITEMS] += more
         return more
 
     def splice(self, start: int, stop: int, heights: Iterable[int]) -> None:
-        """These in place of those from `start` up to `stop`."""
+        """Replace the heights from `start` up to, not including, `stop`."""
         self._heights[start:stop] = heights
-        self._add_up(start // CHUNK_ITEMS)
+        self._update_sums(start // CHUNK_ITEMS)
 
     def top(self, index: int) -> int:
-        """The line it begins at; for one behind the last the line everything ends at."""
+        """The line an entry begins at; for the index behind the last entry, the line where everything ends."""
         chunk = index // CHUNK_ITEMS
         return sum(self._sums[:chunk]) + sum(self._heights[chunk * CHUNK_ITEMS : index])
 
     def block_at(self, y: int) -> tuple[int, int]:
-        """Which one stands at a line, and which of its lines that is; the nearest where there is none. Empty: (0, 0)."""
+        """The index of the entry at line `y`, and the line within it; the nearest entry where `y` is outside, (0, 0) if there are
+        none."""
         if not self._heights or y < 0:
             return 0, 0
         left, chunk = y, 0
@@ -81,19 +86,19 @@ class Heights:
 
 
 GUESSED_LINES = 4
-"""Lines of an item that was never seen."""
+"""Height assumed for an item that was never drawn."""
 
 MAX_DRAWN_ITEMS = 400
-"""Items that are kept drawn; of more the farther half is forgotten."""
+"""Entries that are kept drawn; beyond that, those far from the reader are forgotten."""
 
 NARROW_CELLS = 56
-"""Cells below which there is less room between blocks."""
+"""Width below which blocks that `yield` get no empty line behind them."""
 
 Kind = TypeVar("Kind", bound=Block)
 
 
 class Stack:
-    """Blocks that stand for one thing, with their lines where they are drawn; `ends` are the lines each of them ends before."""
+    """The blocks of one entry, with their lines (None until drawn); `ends` holds for each block the line it ends before."""
 
     __slots__ = ("blocks", "ends", "lines")
 
@@ -103,21 +108,22 @@ class Stack:
         self.ends: list[int] = []
 
     def block_at(self, line: int) -> Block | None:
-        """Whose line it is."""
-        place = bisect_right(self.ends, line)
-        return self.blocks[place] if place < len(self.blocks) else None
+        """The block that a line belongs to."""
+        index = bisect_right(self.ends, line)
+        return self.blocks[index] if index < len(self.blocks) else None
 
     def span(self, block: Block) -> tuple[int, int]:
-        """The lines of a block, from the first that is not empty up to the last; of one that is drawn."""
-        place, lines = self.blocks.index(block), self.lines or []
-        start, stop = self.ends[place - 1] if place else 0, self.ends[place]
+        """The range of lines of a drawn block, `start` up to `stop`, without the empty lines above it."""
+        index, lines = self.blocks.index(block), self.lines or []
+        start, stop = self.ends[index - 1] if index else 0, self.ends[index]
         while start < stop - 1 and not lines[start].words and not lines[start].gutter:
             start += 1
         return start, stop
 
 
 class EndMark(NamedTuple):
-    """What stood at the end: the block, how many lines it had, and in which width, unfolded or not."""
+    """The last block at some moment: how many lines it had, and the `look` (width, and whether all was unfolded) they were drawn
+    in."""
 
     block: Block
     lines: int
@@ -125,9 +131,11 @@ class EndMark(NamedTuple):
 
 
 class TranscriptColumn:
-    """All blocks of the conversation, top to bottom, with their heights: `set_record` gives it a record, `extend_record` what
-    became of blocks that were added. `changed` is called when the blocks of a stack say something else; `archive_key` is named
-    where something was compacted."""
+    """All blocks of the conversation, top to bottom, with their heights.
+
+    `set_record` replaces the record; `extend_record` adds items to it, for which blocks added during the turn may stand already.
+    `changed` is called when a block of a stack has to be drawn anew; `archive_key` is shown in the marks of compactions.
+    """
 
     def __init__(self, changed: Callable[[Stack], None], archive_key: str = "") -> None:
         self.items: Sequence[Shown] = ()
@@ -137,109 +145,114 @@ class TranscriptColumn:
         self._archive_key = archive_key
         self._changed = changed
         self._tokens: Tokens = {}
-        self._newest_seen = 0  # the number of the newest message in the view
-        self._things: list[Shown | None] = []  # None: in no record, or not yet
-        self._stacks: list[Stack | None] = []  # of each thing, where it was looked at
-        self._settled = 0  # what is behind this one is in no record yet
-        self._apart: list[tuple[Shown, list[Block]]] = []  # items with words of ours between their blocks
-        self._drawn = 0
+        self._newest_in_view = 0  # the `seq` of the newest message in the view
+        self._entries: list[Shown | None] = []  # one for each entry; None: in no record, or not yet
+        self._stacks: list[Stack | None] = []  # one for each entry; None: not looked at, or forgotten
+        self._settled = 0  # entries from this index on are in no record yet
+        self._apart: list[
+            tuple[Shown, list[Block]]
+        ] = []  # items whose blocks have a notice between them, so that they cannot become one stack
+        self._drawn = 0  # entries drawn, roughly: since they were last counted
 
     def __len__(self) -> int:
-        return len(self._things)
+        return len(self._entries)
 
-    # ── what stands in it ──
+    # ── entries ──
 
     def set_record(self, items: Sequence[Shown], tokens: Tokens) -> None:
-        """This record and nothing else. What was there already stays as it is drawn."""
-        known = {s.key: (s, stack) for s, stack in zip(self._things, self._stacks, strict=True) if s and stack}
-        found = [known.get(shown.key) for shown in items] if known else [None] * len(items)
+        """Show this record and nothing else. Items that were shown before keep their blocks as they are drawn."""
+        by_key = {s.key: (s, stack) for s, stack in zip(self._entries, self._stacks, strict=True) if s and stack}
+        before = [by_key.get(shown.key) for shown in items] if by_key else [None] * len(items)
         self._stacks = [
-            was[1] if was and _is_same(was[0], now) else None for was, now in zip(found, items, strict=True)
+            was[1] if was and _is_same(was[0], now) else None for was, now in zip(before, items, strict=True)
         ]
         self.items, self._settled, self._apart = items, len(items), []
-        self._things = list[Shown | None](items)
+        self._entries = list[Shown | None](items)
         self.heights = Heights(len(s.lines) if s and s.lines is not None else GUESSED_LINES for s in self._stacks)
         self.set_tokens(tokens)
 
     def grows_to(self, items: Sequence[Shown]) -> bool:
-        """These are the items there are, and perhaps more behind them."""
-        known = self.items
-        return len(items) >= len(known) and all(map(_is_same, known, items))
+        """Whether these are the present items, perhaps with more behind them."""
+        present = self.items
+        return len(items) >= len(present) and all(map(_is_same, present, items))
 
     def extend_record(self, items: Sequence[Shown], tokens: Tokens, places: Mapping[str, list[Block]]) -> None:
-        """More items: `places` says which blocks stand for which of them already."""
+        """Add the items behind the present ones; `places` maps the key of an item to the blocks that show it already."""
         fresh, self.items = items[len(self.items) :], items
         for shown in fresh:
             self._place_blocks(shown, places.get(shown.key, []))
         self.set_tokens(tokens)
 
     def _place_blocks(self, shown: Shown, blocks: list[Block]) -> None:
+        """Add an item; the entries of `blocks` become its own, unless another entry stands between them."""
         stacks = {i: s for i in range(self._settled, len(self)) if (s := self._stacks[i]) and s.blocks[0] in blocks}
         first, last = min(stacks, default=self._settled), max(stacks, default=self._settled - 1) + 1
         self._settled = last if last - first > len(stacks) else first + 1
         if last - first > len(stacks):
             self._apart.append((shown, blocks))
         elif not stacks:
-            place = self._behind_words()
-            self._splice(place, place, [shown], [None])
-            self._settled = place + 1
+            index = self._index_behind_notices()
+            self._splice(index, index, [shown], [None])
+            self._settled = index + 1
         else:
-            height = sum(self.heights[place] for place in stacks)
+            height = sum(self.heights[index] for index in stacks)
             self._splice(first, last, [shown], [self._bind(_joined_stack(list(stacks.values())))], height)
 
-    def _behind_words(self) -> int:
-        """Where something nobody saw growing comes to stand: behind the words of ours that were said before it."""
-        place = self._settled
-        while place < len(self) and self._things[place] is None and isinstance(self.blocks(place)[0], NoticeBlock):
-            place += 1
-        return place
+    def _index_behind_notices(self) -> int:
+        """The index for an item that has no blocks yet: behind the notices that were shown before it."""
+        index = self._settled
+        while index < len(self) and self._entries[index] is None and isinstance(self.blocks(index)[0], NoticeBlock):
+            index += 1
+        return index
 
     def set_tokens(self, tokens: Tokens) -> None:
-        """What everything costs by now."""
-        self._tokens, self._newest_seen = tokens, max((key for key in tokens if isinstance(key, int)), default=0)
-        for shown, stack in zip(self._things, self._stacks, strict=True):
+        """Set how many tokens each message (by `seq`) and part takes now."""
+        self._tokens, self._newest_in_view = tokens, max((key for key in tokens if isinstance(key, int)), default=0)
+        for shown, stack in zip(self._entries, self._stacks, strict=True):
             if shown and stack:
                 set_block_tokens(shown, stack.blocks, tokens)
         for shown, blocks in self._apart:
             set_block_tokens(shown, blocks, tokens)
 
-    def is_out_of_view(self, place: int) -> bool:
-        """What was said there is no longer before the model as it was: it stands in a summary, or in the archive alone."""
-        shown = self._things[place]
+    def is_out_of_view(self, index: int) -> bool:
+        """Whether the model no longer sees this entry's messages as they were, but in a summary, or not at all."""
+        shown = self._entries[index]
         messages = shown.group.messages if shown and shown.group else ()
-        return bool(messages) and all(m.seq < self._newest_seen and m.seq not in self._tokens for m in messages)
+        return bool(messages) and all(m.seq < self._newest_in_view and m.seq not in self._tokens for m in messages)
 
     def add_block(self, block: Block, before: Block | None = None) -> None:
-        """A block that is in no record, at the very end or before one of those."""
+        """Add a block that is in no record, at the very end or before another such block."""
         if isinstance(block, Fold):
             block.unfolded = block.unfolded or self.unfolded
-        found = self._loose(before) if before else None
-        place = len(self) if found is None else found
-        self._splice(place, place, [None], [self._bind(Stack([block]))])
+        index = self._loose_index(before) if before else None
+        index = len(self) if index is None else index
+        self._splice(index, index, [None], [self._bind(Stack([block]))])
         if self.width:
-            self.lines(place)
+            self.lines(index)
 
     def add_above(self, block: Block) -> int:
-        """A block that is in no record, before the person's newest message: where it is."""
-        asked = (i for i in range(len(self) - 1, -1, -1) if any(isinstance(b, UserBlock) for b in self.blocks(i)))
-        place = next(asked, len(self))
-        self._splice(place, place, [None], [self._bind(Stack([block]))])
-        self._settled += place < self._settled
+        """Add a block that is in no record before the person's newest message; return its index."""
+        from_person = (i for i in range(len(self) - 1, -1, -1) if any(isinstance(b, UserBlock) for b in self.blocks(i)))
+        index = next(from_person, len(self))
+        self._splice(index, index, [None], [self._bind(Stack([block]))])
+        self._settled += index < self._settled
         if self.width:
-            self.lines(place)
-        return place
+            self.lines(index)
+        return index
 
     def discard(self, block: Block) -> None:
-        """A block that is in no record is to go."""
-        if (place := self._loose(block)) is not None:
-            self._splice(place, place + 1, [], [])
-            self._settled -= place < self._settled
+        """Remove a block that is in no record."""
+        if (index := self._loose_index(block)) is not None:
+            self._splice(index, index + 1, [], [])
+            self._settled -= index < self._settled
 
-    def _loose(self, block: Block) -> int | None:
-        places = (i for i in range(len(self) - 1, -1, -1) if self._things[i] is None)
-        return next((place for place in places if block in self.blocks(place)), None)
+    def _loose_index(self, block: Block) -> int | None:
+        """The index of a block that is in no record."""
+        indexes = (i for i in range(len(self) - 1, -1, -1) if self._entries[i] is None)
+        return next((index for index in indexes if block in self.blocks(index)), None)
 
     def _bind(self, stack: Stack) -> Stack:
+        """Connect the blocks of a stack to this column."""
         for block in stack.blocks:
             block.changed = partial(self._changed, stack)
             if isinstance(block, CompactionMark):
@@ -247,19 +260,24 @@ class TranscriptColumn:
         return stack
 
     def _splice(
-        self, start: int, stop: int, things: list[Shown | None], stacks: list[Stack | None], height: int = GUESSED_LINES
+        self,
+        start: int,
+        stop: int,
+        entries: list[Shown | None],
+        stacks: list[Stack | None],
+        height: int = GUESSED_LINES,
     ) -> None:
-        self._things[start:stop] = things
+        self._entries[start:stop] = entries
         self._stacks[start:stop] = stacks
-        self.heights.splice(start, stop, [height] * len(things))
-        behind = start + len(things)
-        if behind < len(self) and stop - start != len(things) and (stack := self._stacks[behind]):
-            stack.lines = None  # the gap above it may be another one
+        self.heights.splice(start, stop, [height] * len(entries))
+        following = start + len(entries)
+        if following < len(self) and stop - start != len(entries) and (stack := self._stacks[following]):
+            stack.lines = None  # the gap above it depends on what stands before it
 
     # ── lines ──
 
     def set_archive_key(self, key: str) -> None:
-        """What is pressed to see compactions, from now on."""
+        """Set the key that compaction marks name for the archive."""
         self._archive_key = key
         for stack in filter(None, self._stacks):
             for block in stack.blocks:
@@ -267,125 +285,129 @@ class TranscriptColumn:
                     block.archive_key, stack.lines = key, None
 
     def set_width(self, width: int) -> None:
-        """Lines are so wide from now on."""
+        """Set the width of lines in cells; what was drawn in another width is drawn anew when needed."""
         if width != self.width:
             self.width = width
             for stack in filter(None, self._stacks):
                 stack.lines = None
 
     def unfold(self, unfolded: bool) -> None:
-        """All that can be, or fold it."""
+        """Unfold every block that can be, or fold it."""
         self.unfolded = unfolded
         for stack in filter(None, self._stacks):
             for block in stack.blocks:
                 if isinstance(block, Fold):
                     block.unfolded, stack.lines = unfolded, None
 
-    def blocks(self, place: int) -> list[Block]:
-        """The blocks of a thing, made where it was never looked at."""
-        return self.stack(place).blocks
+    def blocks(self, index: int) -> list[Block]:
+        """The blocks of an entry, made if they are not there yet."""
+        return self.stack(index).blocks
 
-    def stack(self, place: int) -> Stack:
-        """The blocks of a thing with their lines, where they are drawn."""
-        if stack := self._stacks[place]:
+    def stack(self, index: int) -> Stack:
+        """The stack of an entry, made if it is not there yet; its lines may not be drawn."""
+        if stack := self._stacks[index]:
             return stack
-        shown = self._things[place]
-        stack = self._stacks[place] = self._bind(Stack(blocks_for(shown, self._tokens) if shown else []))
+        shown = self._entries[index]
+        stack = self._stacks[index] = self._bind(Stack(blocks_for(shown, self._tokens) if shown else []))
         for block in stack.blocks:
             if isinstance(block, Fold):
                 block.unfolded = self.unfolded
         return stack
 
-    def lines(self, place: int) -> list[DrawnLine]:
-        """The lines of a thing, drawn where they are not; from then on its height is true."""
-        stack = self.stack(place)
+    def lines(self, index: int) -> list[DrawnLine]:
+        """The lines of an entry, drawn if they are not yet; from then on its height is exact."""
+        stack = self.stack(index)
         if stack.lines is None:
             lines: list[DrawnLine] = []
-            below, stack.ends = self._below(place - 1), []
+            gap, stack.ends = self._wanted_gap_above(index), []
             for block in stack.blocks:
-                lines += (DrawnLine(Content("")) for _ in range(max(below, block.above)))
+                lines += (DrawnLine(Content("")) for _ in range(max(gap, block.above)))
                 lines += block.draw(self.width)
                 stack.ends.append(len(lines))
-                below = self._gap_below(block)
+                gap = self._gap_below(block)
             stack.lines = lines
-            self.heights.set_height(place, len(lines))
+            self.heights.set_height(index, len(lines))
             self._drawn += 1
         return stack.lines
 
-    def _below(self, place: int) -> int:
-        """The empty lines that the nearest thing above wants behind it."""
-        while place >= 0 and not self.blocks(place):
-            place -= 1
-        return self._gap_below(self.blocks(place)[-1]) if place >= 0 else 0
+    def _wanted_gap_above(self, index: int) -> int:
+        """How many empty lines the nearest block above an entry wants behind it."""
+        index -= 1
+        while index >= 0 and not self.blocks(index):
+            index -= 1
+        return self._gap_below(self.blocks(index)[-1]) if index >= 0 else 0
 
     def _gap_below(self, block: Block) -> int:
         return 0 if block.yields and self.width < NARROW_CELLS else block.below
 
-    def draw_anew(self, place: int) -> tuple[int, Sequence[int]]:
-        """Draw what has changed: how many lines there were, and which of those look different now."""
-        stack = self.stack(place)
+    def draw_anew(self, index: int) -> tuple[int, Sequence[int]]:
+        """Draw a changed entry; return how many lines it had, and which of them look different now."""
+        stack = self.stack(index)
         before, stack.lines = stack.lines or [], None
-        lines, other = self.lines(place), []
+        lines, different = self.lines(index), []
         for n, (old, new) in enumerate(zip(before, lines, strict=False)):
             if old is not new and old.like(new):
-                lines[n] = old  # with the strip that was made of it
+                lines[n] = old  # the strip that was painted for it is found by this object
             elif old is not new:
-                other.append(n)
-        return len(before), other
+                different.append(n)
+        return len(before), different
 
     def draw_from(self, y: int, up: int, down: int) -> int:
-        """Draw what is at a line, and so many lines above and below it. Where what was at that line is now."""
-        place, line = self.heights.block_at(y)
-        line = max(0, min(line, len(self.lines(place)) - 1))
-        self._draw(range(place, len(self)), down + line)
-        self._draw(range(place - 1, -1, -1), up - line)
-        return self.heights.top(place) + line
+        """Draw the entry at line `y`, and `up` lines above and `down` lines below it; return the line where the content of `y` is
+        then, as heights that were guessed become exact."""
+        index, line = self.heights.block_at(y)
+        line = max(0, min(line, len(self.lines(index)) - 1))
+        self._draw_lines(range(index, len(self)), down + line)
+        self._draw_lines(range(index - 1, -1, -1), up - line)
+        return self.heights.top(index) + line
 
     def draw_end(self, up: int) -> None:
-        """Draw the last lines."""
-        self._draw(range(len(self) - 1, -1, -1), up)
+        """Draw the last `up` lines."""
+        self._draw_lines(range(len(self) - 1, -1, -1), up)
 
-    def _draw(self, places: range, wanted: int) -> None:
-        for place in places:
+    def _draw_lines(self, indexes: range, wanted: int) -> None:
+        """Draw entries in this order until there are as many lines as `wanted`."""
+        for index in indexes:
             if wanted <= 0:
                 return
-            wanted -= len(self.lines(place))
+            wanted -= len(self.lines(index))
 
     def forget(self, y: int, keep: Callable[[Stack], bool]) -> None:
-        """Where many were drawn, those far from this line go; what a person unfolded stays so."""
+        """Once more than `MAX_DRAWN_ITEMS` entries are drawn, forget those far from line `y`, but for blocks in no record, those
+        that a person folded or unfolded, and stacks to `keep`."""
         if self._drawn <= MAX_DRAWN_ITEMS:
             return
         reading, self._drawn = self.heights.block_at(y)[0], 0
-        for place, stack in enumerate(self._stacks):
-            if stack and abs(place - reading) <= MAX_DRAWN_ITEMS // 4:
+        for index, stack in enumerate(self._stacks):
+            if stack and abs(index - reading) <= MAX_DRAWN_ITEMS // 4:
                 self._drawn += stack.lines is not None
             elif stack:
                 stack.lines = None
                 by_hand = any(isinstance(block, Fold) and block.unfolded != self.unfolded for block in stack.blocks)
-                if self._things[place] and not by_hand and not keep(stack):
-                    self._stacks[place] = None
+                if self._entries[index] and not by_hand and not keep(stack):
+                    self._stacks[index] = None
 
-    # ── where things are ──
+    # ── positions ──
 
     def end_mark(self) -> EndMark | None:
-        """What stands at the very end now; None while nothing does."""
+        """The last block as it is now; None while there are no blocks."""
         block = next(self.upwards(), None)
         if block is None:
             return None
         stack = self.stack_of(block)
-        if not stack.ends and (place := self.place_of(stack)) is not None:
-            self.lines(place)
+        if not stack.ends and (index := self.place_of(stack)) is not None:
+            self.lines(index)
         return EndMark(block, _lines_of(stack, block), self._look)
 
     def lines_behind(self, mark: EndMark) -> int | None:
-        """How many lines there are below what was the end, None where that is gone; by the heights as they were last drawn. What
-        looks different in another width, or unfolded, has not grown."""
+        """How many lines were added since a mark was set, by the heights last drawn; None if its block is gone. Lines that the
+        marked block gained because the width changed, or because it was unfolded, do not count."""
         stack = next((s for s in reversed(self._stacks) if s and mark.block in s.blocks), None)
-        place = self.place_of(stack) if stack else None
-        if stack is None or place is None or not stack.ends:
+        index = self.place_of(stack) if stack else None
+        if stack is None or index is None or not stack.ends:
             return None
         grown = _lines_of(stack, mark.block) - mark.lines if mark.look == self._look else 0
-        end = self.heights.top(place) + stack.ends[stack.blocks.index(mark.block)]
+        end = self.heights.top(index) + stack.ends[stack.blocks.index(mark.block)]
         return max(0, self.heights.total - end + grown)
 
     @property
@@ -393,51 +415,51 @@ class TranscriptColumn:
         return self.width, self.unfolded
 
     def block_at(self, y: int) -> tuple[int, int] | None:
-        """The thing at a line, and which of its lines it is."""
+        """The index of the entry at line `y`, and the line within it; None above the first line and below the last."""
         return self.heights.block_at(y) if 0 <= y < self.heights.total else None
 
     def place(self, key: str) -> int | None:
-        """Where an item of the record begins."""
+        """The index of an item, by its group's id or its `change:…` key; None if it is not shown."""
         changed = key.startswith("change:")
-        for place, shown in enumerate(self._things):
+        for index, shown in enumerate(self._entries):
             if shown and (shown.key if changed else shown.group and shown.group.id) == key:
-                return place
+                return index
         blocks = next((blocks for shown, blocks in self._apart if shown.key == key), None)
-        return self._loose(blocks[0]) if blocks else None
+        return self._loose_index(blocks[0]) if blocks else None
 
-    def key(self, place: int) -> str:
-        """The item of the record that a thing is, or that it stands behind."""
-        return next((shown.key for shown in reversed(self._things[: place + 1]) if shown), "")
+    def key(self, index: int) -> str:
+        """The key of the item that an entry shows or, for one in no record, of the nearest item above; empty if there is none."""
+        return next((shown.key for shown in reversed(self._entries[: index + 1]) if shown), "")
 
     def place_of(self, stack: Stack) -> int | None:
-        """Where it stands; most that change are among the last."""
-        last = len(self) - 1
-        near = next((place for place in range(last, max(-1, last - 64), -1) if self._stacks[place] is stack), None)
+        """The index of a stack; None if it is gone."""
+        last = len(self) - 1  # the last entries are searched first: most that change are there
+        near = next((index for index in range(last, max(-1, last - 64), -1) if self._stacks[index] is stack), None)
         if near is not None:
             return near
-        return next((place for place, each in enumerate(self._stacks) if each is stack), None)
+        return next((index for index, each in enumerate(self._stacks) if each is stack), None)
 
     def stack_of(self, block: Block) -> Stack:
         """The stack a block is in."""
         return next(stack for stack in reversed(self._stacks) if stack and block in stack.blocks)
 
     def drawn_blocks(self, kind: type[Kind]) -> Iterator[Kind]:
-        """The blocks of a kind that were looked at, and those in no record, top to bottom."""
+        """The blocks of one kind, top to bottom: of all entries whose blocks are made, whether in the record or not."""
         return (block for stack in self._stacks if stack for block in stack.blocks if isinstance(block, kind))
 
     def upwards(self) -> Iterator[Block]:
-        """All blocks from the last one on, made where they never were."""
-        return (block for place in range(len(self) - 1, -1, -1) for block in reversed(self.blocks(place)))
+        """All blocks from the last to the first, made if they are not there yet."""
+        return (block for index in range(len(self) - 1, -1, -1) for block in reversed(self.blocks(index)))
 
     def loose(self) -> Iterator[Stack]:
-        """The stacks of the turn in progress, and what was said beside it."""
+        """The stacks behind the record: those of the turn in progress, and notices beside it."""
         return filter(None, self._stacks[self._settled :])
 
-    # ── words ──
+    # ── text ──
 
-    def paragraph(self, place: int, line: int) -> tuple[int, int]:
-        """The first and the last line of the text that a line is part of."""
-        lines, first, last = self.lines(place), line, line
+    def paragraph(self, index: int, line: int) -> tuple[int, int]:
+        """The first and the last line of the paragraph, within an entry, that a line is part of."""
+        lines, first, last = self.lines(index), line, line
         while first > 0 and lines[first - 1].glue != "\n":
             first -= 1
         while last < len(lines) - 1 and lines[last].glue != "\n":
@@ -447,29 +469,29 @@ class TranscriptColumn:
     def text_between(
         self, start: tuple[int, int], end: tuple[int, int], first: int = 0, last: int | None = None
     ) -> str:
-        """The words from one thing and line, and character in it, to another, with the line ends of the text and not of the
-        screen."""
-        said: list[str] = []
-        for place in range(start[0], min(end[0], len(self) - 1) + 1):
-            lines = self.lines(place)
-            for n in range(start[1] if place == start[0] else 0, len(lines)):
-                if (place, n) > end:
+        """The text between two positions, each the index of an entry and a line in it, from character `first` of the first line
+        to `last` of the last line (None: all of it). Line ends are those of the text, not of the screen."""
+        pieces: list[str] = []
+        for index in range(start[0], min(end[0], len(self) - 1) + 1):
+            lines = self.lines(index)
+            for n in range(start[1] if index == start[0] else 0, len(lines)):
+                if (index, n) > end:
                     break
-                begin = first if (place, n) == start else 0
-                words = lines[n].words.plain[begin : last if (place, n) == end else None]
+                begin = first if (index, n) == start else 0
+                words = lines[n].words.plain[begin : last if (index, n) == end else None]
                 words = words if begin else lines[n].sign + words
-                said.append((words.rstrip() if lines[n].glue == "\n" else words) + lines[n].glue)
-        return "".join(said).removesuffix("\n")
+                pieces.append((words.rstrip() if lines[n].glue == "\n" else words) + lines[n].glue)
+        return "".join(pieces).removesuffix("\n")
 
 
 def _lines_of(stack: Stack, block: Block) -> int:
-    """How high a block was when it was last drawn, with the gap above it."""
-    place = stack.blocks.index(block)
-    return stack.ends[place] - (stack.ends[place - 1] if place else 0)
+    """The height of a block when it was last drawn, with the gap above it."""
+    index = stack.blocks.index(block)
+    return stack.ends[index] - (stack.ends[index - 1] if index else 0)
 
 
 def _joined_stack(stacks: Sequence[Stack]) -> Stack:
-    """One of several that stand under one another, drawn where they are."""
+    """One stack made of several that stand under one another; drawn if all of them are."""
     joined = Stack([block for stack in stacks for block in stack.blocks])
     if all(stack.lines is not None for stack in stacks):
         joined.lines = []
