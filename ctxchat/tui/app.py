@@ -1,7 +1,7 @@
 """The application: its start and end, keys and commands, and which screen is on top.
 
-What it looks like is in `style`, what commands do in `actions`, what runs in `session_controller`, what is on screen in `chat`,
-what lies over it in `panels`. Started by the composition root with everything it needs.
+Its looks are in `style`, the functions behind commands in `actions`, the running turn in `session_controller`, the widgets of the
+chat in `chat`, the screens over the chat in `panels`. The composition root creates it with everything it needs.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 SAVED = "Saved. Go on with: ctxchat --session {}"
-"""Said in the terminal when the chat is left."""
+"""Printed in the terminal when the chat ends; `{}` is the session's id."""
 
 MARK_QUESTIONS = {
     "undo": "Undo this compaction?",
@@ -79,20 +79,26 @@ MARK_QUESTIONS = {
 }
 
 _MEMORY_LINE = re.compile(r"#(me)? +\S.*")
-"""What is kept as a memory instead of being sent: one line behind `# `."""
+"""A line that is saved in the memory file instead of being sent: `# text` or `#me text`."""
 
 _OWN_COMMAND = re.compile(r"!!?\s*[^!\s].*", re.DOTALL)
-"""What is run instead of being sent."""
+"""A shell command that is run instead of being sent: `!command` or `!!command`."""
 
 FOLLOW_PAUSE_FACTOR = 10
-"""The pause before the next look for other agents' sessions, in times of how long the last look took."""
+"""The pause between two imports of other agents' sessions, as a multiple of how long the last import took."""
 
 MAX_FAULTS = 20
-"""Faults in one run after which the interface ends: what fails with every frame goes on failing."""
+"""Unexpected exceptions in one run after which the interface ends: code that fails with every frame would go on failing."""
 
 
 class CtxchatApp(InOrder):
-    """The application: brings keys, commands and what widgets say to the code that deals with it."""
+    """The Textual application: routes keys, commands and messages of widgets to the code that handles them.
+
+    `history_file` stores earlier inputs, `data_folder` the drafts; `loaded` are the settings with their files (None: edits of
+    them are not followed), `load_settings` reads them again. `write_down` logs an unexpected exception and returns a sentence
+    that says where; without it such an exception ends the app with a traceback. `follow_interval` are the seconds between two
+    imports of other agents' sessions, at least.
+    """
 
     TITLE = "ctxchat"
     COMMANDS = {commands.CommandSource}
@@ -125,9 +131,9 @@ class CtxchatApp(InOrder):
         self.settings_file = settings_file or user_file(config_dir())
         self._session_id = session_id
         self._notices = tuple(notices)
-        self._opened = ""  # the command whose screen lies over the chat, or will
+        self._opened = ""  # name of the command whose screen is over the chat, or is being opened
         self._opener: Worker[Any] | None = None
-        self._waiting: set[Worker[Any]] = set()  # for the session that is being opened
+        self._waiting: set[Worker[Any]] = set()  # commands that wait until the session is open
         self._left: asyncio.Task[None] | None = None
         self._others, self._follow_interval = importing.FollowedSessions(self), follow_interval
         self._write_down, self._faults = write_down, 0
@@ -165,25 +171,26 @@ class CtxchatApp(InOrder):
         return self.chat
 
     def use_keys(self, keys: commands.Keys) -> None:
-        """These from now on."""
+        """Use this key table from now on."""
         self.keys = keys
         self._bind()
         self.chat.use_keys(keys)
 
     def get_key_display(self, binding: Binding) -> str:
-        """Keys with ctrl or alt are written as everywhere else; of the others Textual has signs."""
+        """Keys with a modifier are written as everywhere else in the app; for the others Textual has symbols."""
         plain = binding.key_display or "+" not in binding.key
         return super().get_key_display(binding) if plain else commands.shown_key(binding.key)
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._start)
         if self.edits:
-            self.set_interval(POLL_INTERVAL_S, self._glance)
+            self.set_interval(POLL_INTERVAL_S, self._check_edits)
 
     def on_app_focus(self) -> None:
-        self._glance()
+        self._check_edits()
 
-    def _glance(self) -> None:
+    def _check_edits(self) -> None:
+        """Start a check for edited settings, unless the app is closing."""
         if self.edits and self._left is None:
             self.run_worker(self.edits.glance, group="edits", exit_on_error=False)
 
@@ -191,7 +198,7 @@ class CtxchatApp(InOrder):
         self.run_worker(self._open_first, group="start", exit_on_error=False)
 
     async def _open_first(self) -> None:
-        """After the first paint: the session first, then what is slow."""
+        """After the first paint: open the session, then start the slow parts."""
         opened = await starting.open_first(self, self._session_id, (*self._notices, *self.services.notices))
         self.run_worker(partial(starting.list_files, self), group="files", exit_on_error=False)
         if opened:
@@ -199,18 +206,19 @@ class CtxchatApp(InOrder):
             self._bring_in()
 
     def _bring_in(self) -> None:
-        """What other agents' sessions have that is new, now and then, beside everything else."""
+        """Import what is new in other agents' sessions, in the background; `_follow_others` schedules the next time."""
         self.run_worker(self._follow_others, group="follow", exit_on_error=False)
 
     async def _follow_others(self) -> None:
-        took = await self._others.look()
-        self.set_timer(max(self._follow_interval, FOLLOW_PAUSE_FACTOR * took), self._bring_in)
+        seconds = await self._others.look()
+        self.set_timer(max(self._follow_interval, FOLLOW_PAUSE_FACTOR * seconds), self._bring_in)
 
     async def action_quit(self) -> None:
         self.run_command(commands.BY_NAME["quit"])
 
     async def leave(self, code: int = 0) -> None:
-        """Stop what runs, give the session free, go. What was written and could not be kept stays readable in the terminal."""
+        """Stop the work under way, release the session and exit with `code`. A draft that could not be saved is printed in the
+        terminal."""
         if self._left is None:
             self._inputs.clear()
             self._left = asyncio.create_task(self._leave(code))
@@ -218,23 +226,24 @@ class CtxchatApp(InOrder):
 
     async def _leave(self, code: int) -> None:
         session = self.session if not self.is_web else None
-        told: Sequence[str] = ()
-        lost, said = "", session.id if session and session.state.ledger.groups else ""
+        notices: Sequence[str] = ()
+        lost, saved_id = "", session.id if session and session.state.ledger.groups else ""
         try:
-            lost, told = await self.controller.close(self.workers)
+            lost, notices = await self.controller.close(self.workers)
             await self.services.close()
         finally:
-            words = UNSENT.format(clean(lost)) if lost else SAVED.format(said) if said and not code else ""
-            words = "\n".join(filter(None, (*map(clean, told), words)))
-            self.exit(code, return_code=code, message=Text(words) if words else None)
+            last_line = UNSENT.format(clean(lost)) if lost else SAVED.format(saved_id) if saved_id and not code else ""
+            message = "\n".join(filter(None, (*map(clean, notices), last_line)))
+            self.exit(code, return_code=code, message=Text(message) if message else None)
 
     def give_back_terminal(self) -> None:
-        """Leave its modes where nothing else can be relied on; waits for nothing. Any thread."""
+        """Reset the terminal's modes when the program ends abnormally. Waits for nothing; may be called from any thread."""
         if give_back := getattr(self._driver, "give_back", None):
             give_back()
 
     def takes(self, event: Event) -> bool:
-        """Whoever leaves asks for nothing more. Questions know of each key before it goes where it goes."""
+        """Whether input is still accepted: none is once the app is closing. Questions are told of each key before any widget gets
+        it."""
         if self._left is None and isinstance(event, Key | Paste) and not event.is_forwarded:
             self.chat.questions.typed(event.key if isinstance(event, Key) else "")
         return self._left is None
@@ -250,7 +259,7 @@ class CtxchatApp(InOrder):
         return self.controller.session
 
     def _alert(self, what: str) -> None:
-        """Tell the terminal, for someone who looks elsewhere."""
+        """Send a desktop notification or a bell through the terminal, when its window does not have the focus."""
         if self.app_focus:
             return
         if self.settings.interface.notifications:
@@ -259,67 +268,70 @@ class CtxchatApp(InOrder):
             self.bell()
 
     def write_to_terminal(self, sequence: str) -> None:
-        """A control sequence of ours, past the screen."""
+        """Write a control sequence of the app's own directly to the terminal, past the screen."""
         if self._driver:
             self._driver.write(sequence)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Work that ended: what failed is said, what waits goes out."""
+        """When a worker ends: show its error, if it failed, and send the next queued message, if it was the turn."""
         if not self.is_running or not self.chat.transcript.is_attached:
-            return  # on the way out: nowhere to say it
+            return  # the app is closing: there is nowhere to show an error
         if event.state is WorkerState.ERROR and (error := event.worker.error):
             if isinstance(error, CtxchatError):
                 self.chat.failed(error.text, error.hint)
             else:
                 written = self._write_down and isinstance(error, Exception) and self._write_down(error)
-                said = written or "This is a fault in ctxchat."
-                words = f"{type(error).__name__}: {one_line(str(error), 300)}"
-                self.chat.failed(words, f"{said} The session is kept; you can go on.")
+                where_logged = written or "This is a fault in ctxchat."
+                text = f"{type(error).__name__}: {one_line(str(error), 300)}"
+                self.chat.failed(text, f"{where_logged} The session is kept; you can go on.")
         if self.controller.is_of(event.worker) and event.worker.is_finished:
             self.call_next(self.controller.send_next)
 
-    # ── what nobody expected ──
+    # ── unexpected exceptions ──
 
     def _handle_exception(self, error: Exception) -> None:
-        """A fault in a handler, a timer or a worker: written down and said, and the interface goes on where it can; Textual ends
-        it with a traceback. So it does here where nobody writes faults down, which is in tests."""
+        """Log and show an unexpected exception of a handler, a timer or a worker, and go on where that is possible. Without
+        `write_down` (in tests) the app ends with a traceback, which is Textual's default."""
         if self._write_down is None:
             super()._handle_exception(error)
             return
         if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
             error = error.error
         if self._exit and isinstance(error, NoMatches):
-            return  # a screen that was still on its way when the program left has nothing in it any more
+            return  # a screen that was still opening when the program ended is empty by now
         self._faults += 1
-        said = self._write_down(error)
-        words = Segments([Segment(clean(f"ctxchat: {said}\n"))])
+        where_logged = self._write_down(error)
+        exit_text = Segments([Segment(clean(f"ctxchat: {where_logged}\n"))])
         self._return_code = 1
-        self._exit_renderables.append(words)  # should this be the end
+        self._exit_renderables.append(exit_text)  # printed only if the app ends because of this
         if self._faults > MAX_FAULTS:
             self.run_worker(partial(self.leave, 1))
         else:
-            pump = active_message_pump.get(self)  # what failed is taken out of the screen in a moment
-            above = pump.ancestors_with_self if isinstance(pump, DOMNode) else []
-            self.call_later(self._after_fault, above, said, words)
+            pump = active_message_pump.get(
+                self
+            )  # read now: the widget that failed is removed from the screen in a moment
+            ancestors = pump.ancestors_with_self if isinstance(pump, DOMNode) else []
+            self.call_later(self._after_fault, ancestors, where_logged, exit_text)
 
-    def _after_fault(self, above: Sequence[DOMNode], said: str, words: Segments) -> None:
-        """Textual takes a widget in which something failed out of work. Of a screen over the chat nothing is lost with it; the
-        chat goes on without one, unless it is where one writes or reads."""
+    def _after_fault(self, ancestors: Sequence[DOMNode], where_logged: str, exit_text: Segments) -> None:
+        """Go on after an exception, with the screen closed that it came from; end the app where the editor, the transcript or the
+        questions are among what stopped. Textual stops the widget whose handler failed. `ancestors` are that widget and all it
+        is in."""
         needed = [*self.chat.composer.prompt.ancestors_with_self, self.chat.transcript, self.chat.questions]
         if not all(each.is_running for each in needed):
             self.run_worker(partial(self.leave, 1))
             return
         self._return_code = None
-        self._exit_renderables.remove(words)
-        if screen := next((each for each in self.screen_stack[1:] if each in above), None):
+        self._exit_renderables.remove(exit_text)
+        if screen := next((each for each in self.screen_stack[1:] if each in ancestors), None):
             screen.dismiss(None)
-        self.notify(f"{said} The session is kept; you can go on.", severity="error", timeout=12)
+        self.notify(f"{where_logged} The session is kept; you can go on.", severity="error", timeout=12)
 
     # ── actions ──
 
     def run_command(self, command: Action, argument: str = "") -> None:
-        """Start a command in a worker of its own. Of those that open a screen the last one counts; one that is told
-        a name opens none."""
+        """Start a command in a worker of its own. A command that opens a screen replaces an earlier one whose screen is not open
+        yet; with a name as its argument it opens no screen."""
         if not command.screen or (argument and command.argument == "[name]"):
             self.start_action(handler(command), argument)
             return
@@ -330,17 +342,17 @@ class CtxchatApp(InOrder):
 
     @property
     def _on_its_way(self) -> bool:
-        """The screen that was asked for is not there yet."""
+        """The screen of the last command is still being opened."""
         return not self._expected.done() or self._opener in self._waiting
 
     @work(group="command", exit_on_error=False, description="a command")  # not its arguments, which may be long
     async def start_action(self, action: Handler, argument: str, expected: asyncio.Future[None] | None = None) -> None:
-        """Run it in a worker of its own; what needs a session, once that is open. Input waits for the screen that is `expected`
-        of it, but not for a session."""
+        """Run an action in a worker of its own; one that needs a session runs again once that is open. Input waits for the screen
+        that is `expected` to open, but not for the session."""
         try:
             await action(self, argument)
         except NotYetOpen:
-            _came_to_nothing(expected)
+            _stop_expecting(expected)
             worker = get_current_worker()
             self._waiting.add(worker)
             try:
@@ -351,13 +363,14 @@ class CtxchatApp(InOrder):
                 expected = self._expected = self.expect_screen()
             await action(self, argument)
         finally:
-            _came_to_nothing(expected)
+            _stop_expecting(expected)
 
     def action_command(self, name: str) -> None:
-        """A key or the palette. A screen's own key closes it (or agrees to it); another one takes its place."""
+        """Run the command `name`, started by a key or from the palette. The key of the open screen closes that screen (or agrees
+        to it); the key of another screen opens that one instead."""
         over = self.screen_stack[1:]
         if not over and self._opened == name and self._on_its_way:
-            return  # it is on its way
+            return  # its screen is being opened already
         if over and self._opened == name:
             if len(over) == 1 and isinstance(over[0], Panel):
                 over[0].opened_again()
@@ -368,7 +381,7 @@ class CtxchatApp(InOrder):
         self.run_command(commands.BY_NAME[name])
 
     def action_tour(self) -> None:
-        """From the first screen: the tour has the terminal meanwhile."""
+        """Start the tour from the empty chat; it uses the terminal until it ends."""
         from ctxchat.tui.actions.program import tour
 
         self.start_action(tour, "")
@@ -384,8 +397,8 @@ class CtxchatApp(InOrder):
         return popped
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Over the chat shift+tab goes back through a screen's fields, and never changes what is permitted. A screen
-        that asks for a key is given every one."""
+        """Turn actions off that would take keys from a screen over the chat: shift+tab moves through its fields there and does
+        not change the permission mode, and a screen that asks for a key is given every one."""
         if getattr(self.screen, "TAKES_EVERY_KEY", False):
             return action not in {"command", "command_palette", "esc"}
         if (action, parameters) == ("command", ("mode",)):
@@ -393,17 +406,17 @@ class CtxchatApp(InOrder):
         return super().check_action(action, parameters)
 
     def notify(self, message: str, **more: Any) -> None:
-        """As above, but for what can be read above the conversation already."""
+        """Show a notification, unless the banner above the conversation shows the same text already."""
         if self.screen is not self.chat or not self.chat.banner.says(message):
             super().notify(message, **more)
 
     async def ask(self, screen: Screen[Result]) -> Result | None:
-        """Open a screen over the chat; what it comes back with."""
+        """Open a screen over the chat; the value it is dismissed with."""
         return await self.push_screen_wait(screen)
 
     def action_esc(self) -> None:
-        """Close the panel on top, or one that waits for the session; put off the question for a model; end a command of the
-        person's own; stop the work."""
+        """Escape. Does the first of these that applies: cancel a command that waits for the session, close the context panel, put
+        off an offer, stop a shell command of the person's own, interrupt the turn."""
         if self._opener and self._opener in self._waiting:
             self._opener.cancel()
         elif not (
@@ -412,20 +425,21 @@ class CtxchatApp(InOrder):
             self.controller.interrupt()
 
     def action_help_quit(self) -> None:
-        """ctrl+c where there is nothing to copy: it says which keys stop and leave."""
-        ways = [("interrupt", "stops"), ("quit", "leaves")] if self.controller.busy else [("quit", "leaves")]
-        told = [f"{commands.shown_key(self.keys[key][0])} {does}" for key, does in ways if self.keys.get(key)]
-        self.say_briefly(", ".join(told) or "/quit leaves")
+        """ctrl+c with nothing to copy: show the keys that interrupt the turn and quit."""
+        actions = [("interrupt", "stops"), ("quit", "leaves")] if self.controller.busy else [("quit", "leaves")]
+        hints = [f"{commands.shown_key(self.keys[key][0])} {does}" for key, does in actions if self.keys.get(key)]
+        self.say_briefly(", ".join(hints) or "/quit leaves")
 
     def editor_command(self) -> str:
-        """The editor of the settings; empty for the environment's."""
+        """The command of the editor in the settings; empty for the one of the environment."""
         return self.settings.interface.editor
 
     # ── the composer ──
 
     def submit(self, draft: Draft) -> None:
-        """Enter in the composer: a command, or a message for now or for later. At once, or keys typed behind it would join it."""
-        said = commands.parse(draft.text)
+        """Handle a draft that was entered: run it as a command, or send it now or later. Synchronous, so that keys typed after
+        Enter do not end up in the same draft."""
+        parsed = commands.parse(draft.text)
         session = self.controller.session
         if _MEMORY_LINE.fullmatch(draft.text) and not draft.along:
             self.chat.composer.sent()
@@ -434,14 +448,14 @@ class CtxchatApp(InOrder):
         if _OWN_COMMAND.fullmatch(draft.text):
             self._run_own_command(draft.text)
             return
-        if isinstance(said, commands.Unknown) and session and called_prompt(draft.text, session.setup.prompts):
-            said = None  # a message, which the session fills in
-        if isinstance(said, commands.Unknown):
-            near = f" Did you mean /{said.nearest}?" if said.nearest else " /help lists them."
-            self.chat.notice("warning", f"There is no command /{one_line(said.name, 40)}.{near}")
-        elif said is not None:
+        if isinstance(parsed, commands.Unknown) and session and called_prompt(draft.text, session.setup.prompts):
+            parsed = None  # a stored prompt: sent as a message, and filled in by the session
+        if isinstance(parsed, commands.Unknown):
+            near = f" Did you mean /{parsed.nearest}?" if parsed.nearest else " /help lists them."
+            self.chat.notice("warning", f"There is no command /{one_line(parsed.name, 40)}.{near}")
+        elif parsed is not None:
             self.chat.composer.sent(keep_attached=True)
-            self.run_command(said.command, said.argument)
+            self.run_command(parsed.command, parsed.argument)
         elif session and session.read_only:
             self._not_sent(session.read_only, "/branch goes on in a copy.")
         elif self.controller.trouble:
@@ -464,7 +478,7 @@ class CtxchatApp(InOrder):
         self.chat.notice("warning", f"{why} Nothing was sent; your message is still here. {way_out}")
 
     def on_composer_rested(self, event: Composer.Rested) -> None:
-        """What is unsent is kept, beside the screen."""
+        """Save the unsent draft in the background."""
         event.stop()
         self.run_worker(self.controller.keep_draft, group="draft", exit_on_error=False)
 
@@ -474,12 +488,13 @@ class CtxchatApp(InOrder):
         self.run_command(commands.BY_NAME["free"])
 
     def on_gauge_segment_clicked(self, event: Gauge.SegmentClicked) -> None:
-        """The messages of that part."""
+        """Open the X-ray at the messages of the clicked segment."""
         if self.screen is self.chat:
             self.run_command(commands.BY_NAME["xray"], event.name)
 
     def on_compaction_mark_chosen(self, event: CompactionMark.Chosen) -> None:
-        """View, undo, branch from a compaction, or put back what it lost: all but the first once it is confirmed."""
+        """View a compaction, undo it, branch from it, or put back the facts it lost; all but viewing ask for confirmation
+        first."""
         event.stop()
         if event.what == "view":
             self.run_command(commands.BY_NAME["archive"], event.change.id)
@@ -515,7 +530,7 @@ class CtxchatApp(InOrder):
         self.start_action(models.first_choice, event.name)
 
     def on_prompt_path_pasted(self, event: Prompt.PathPasted) -> None:
-        """What is found there is offered, never taken."""
+        """Offer to import sessions from a pasted path; nothing is imported without an answer."""
         event.stop()
         self.start_action(importing.offer_path, event.path)
 
@@ -525,7 +540,9 @@ class CtxchatApp(InOrder):
         if event.follow is not None:
             self.start_action(partial(importing.follow_from_now, event.follow), "")
         if event.agreed:
-            if event.path and event.path in self.chat.composer.draft:  # it was meant for this
+            if (
+                event.path and event.path in self.chat.composer.draft
+            ):  # the path was pasted to be imported, not to be sent
                 self.chat.composer.set_draft(self.chat.composer.draft.replace(event.path, "", 1).strip(" '\""))
             self.start_action(importing.import_from, event.path)
 
@@ -550,7 +567,7 @@ class CtxchatApp(InOrder):
         self._follow(event.href)
 
     def on_line_target_pressed(self, event: Line.TargetPressed) -> None:
-        """A click does what its words say: a key, a place in the conversation, a command."""
+        """Do what the clicked text stands for: press a key, scroll to a group of the conversation, or run a command."""
         event.stop()
         match event.what:
             case "key":
@@ -569,14 +586,14 @@ class CtxchatApp(InOrder):
         self._follow(event.href)
 
     def _follow(self, href: str) -> None:
-        """Only web addresses are opened."""
+        """Open a web address; any other link is refused with a notification."""
         if href.startswith(("http://", "https://")):
             self.open_url(href)
         else:
             self.notify(f"Not opened, only web addresses are: {one_line(href, 80)}", markup=False)
 
     def open_url(self, url: str, *, new_tab: bool = True) -> None:
-        """In a browser with a window; where there is none the address is shown and copied."""
+        """Open an address in a graphical browser; where there is none, show and copy it."""
         if in_browser():
             super().open_url(url, new_tab=new_tab)
         else:
@@ -588,7 +605,7 @@ class CtxchatApp(InOrder):
             self.notify(f"Copied, as {why}: {one_line(url, 300)}", markup=False)
 
 
-def _came_to_nothing(screen: asyncio.Future[None] | None) -> None:
-    """Input waits no longer for a screen that is not there by now."""
+def _stop_expecting(screen: asyncio.Future[None] | None) -> None:
+    """Let input go on where the expected screen was not opened."""
     if screen and not screen.done():
         screen.set_result(None)

@@ -1,6 +1,6 @@
-"""The table of actions (`ctxchat.config.keys`) as a person starts them: slash commands, keys, the palette.
+"""Slash commands, key bindings and the command palette, made from the table of actions (`ctxchat.config.keys`).
 
-A line that begins with a known name, or with what looks like one, never enters the conversation.
+A line that begins with a command, or with something that looks like one, never enters the conversation.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from textual.content import Content
 from ctxchat.config.keys import ACTIONS, Action
 
 Keys = Mapping[Any, Sequence[str]]
-"""Action ids of the key table with the keys in force, in Textual's names."""
+"""The keys in force for each action id, by Textual's names."""
 
 
 COMMANDS: tuple[Action, ...] = tuple(action for action in ACTIONS if action.name)
-"""Those that are typed as well, in their order."""
+"""The actions that are slash commands too, in the table's order."""
 
 BY_NAME: Mapping[str, Action] = {name: c for c in COMMANDS for name in (c.name, *c.aliases)}
 
@@ -39,19 +39,19 @@ class Invocation(msgspec.Struct, frozen=True):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """What looks like a slash command but is none, and the nearest right name (or empty)."""
+    """A word that looks like a slash command but is none, and the nearest command's name (or empty)."""
 
     name: str
     nearest: str = ""
 
 
 def parse(text: str) -> Invocation | Unknown | None:
-    """The command in a line, or None for a message. A path (`/etc/hosts is broken`) is a message."""
+    """Parse a draft as a slash command; None for a message. A path (`/etc/hosts is broken`) is a message."""
     match = _SLASH.fullmatch(text.strip())
     if match is None:
         return None
     name, argument = match[1].lower(), (match[2] or "").strip()
-    if name == "compact":  # which is always at once
+    if name == "compact":  # `now` is accepted and has no meaning: the command always runs at once
         argument = re.sub(r"\Anow\b\s*", "", argument)
     if command := BY_NAME.get(name):
         return Invocation(command, argument)
@@ -60,17 +60,17 @@ def parse(text: str) -> Invocation | Unknown | None:
 
 
 def default_keys() -> dict[str, tuple[str, ...]]:
-    """The keys of the key table, where nobody wished for others."""
+    """The default keys of every action."""
     return {a.id: a.keys for a in ACTIONS}
 
 
 def keys_of(command: Action, keys: Keys) -> tuple[str, ...]:
-    """The keys that start a command; may be none."""
+    """The keys that start a command, possibly none."""
     return tuple(keys.get(command.id, ()))
 
 
 def shown_key(key: str) -> str:
-    """A key as people write it: F8, ctrl+p, esc."""
+    """A key of Textual's as people write it: F8, ctrl+p, esc."""
     names = {"escape": "esc", "pageup": "page up", "pagedown": "page down", "comma": ",", "enter": "enter"}
     *modifiers, base = key.split("+")
     base = base.upper() if re.fullmatch(r"f\d+", base) else names.get(base, base)
@@ -78,16 +78,16 @@ def shown_key(key: str) -> str:
 
 
 def bindings(keys: Keys) -> list[Binding]:
-    """What the app binds for these keys."""
+    """The app's bindings for these keys."""
     return [
-        Binding(",".join(found), f"command('{c.name}')", c.help, id=c.name, show=False, priority=True)
+        Binding(",".join(command_keys), f"command('{c.name}')", c.help, id=c.name, show=False, priority=True)
         for c in COMMANDS
-        if (found := keys_of(c, keys))
+        if (command_keys := keys_of(c, keys))
     ]
 
 
 class Palette(CommandPalette):
-    """The command palette, in any window: page keys do nothing where there is no room for a line, and Textual's raise there."""
+    """Textual's command palette, except that page keys do nothing in a window without room for a line, where Textual's raises."""
 
     def _action_command_list(self, action: str) -> None:
         if self.query_one(CommandList).scrollable_content_region:
@@ -103,20 +103,20 @@ GROUPS = {
     "models": "models",
     "program": "program",
 }
-"""What belongs together in the palette, in this order: by the module that does it."""
+"""The palette's groups, in this order, by the module in `actions` that implements the command."""
 
 
 FRAME_COLUMNS = 5
-"""Columns around a line of the palette, its scrollbar among them."""
+"""Columns that a line of the palette cannot use: its frame and scrollbar."""
 
 
 def group_of(command: Action) -> str:
-    """The word over what belongs together."""
+    """The name of the palette's group that a command is in."""
     return GROUPS.get(command.does.partition(".")[0], "program")
 
 
 class CommandSource(Provider):
-    """The table, for the palette."""
+    """The palette's source of commands."""
 
     def _entries(self) -> list[tuple[Action, str]]:
         keys: Keys = getattr(self.app, "keys", {})
@@ -128,7 +128,7 @@ class CommandSource(Provider):
         return partial(self.app.call_later, self.app.run_action, f"command('{command.name}')")
 
     async def discover(self) -> Hits:
-        """All of it, group by group, each in the table's order."""
+        """All commands, group by group, each group in the table's order."""
         before = ""
         for command, key in self._entries():
             group = group_of(command)
@@ -136,7 +136,7 @@ class CommandSource(Provider):
             yield DiscoveryHit(self._command_line(command, key, head), self._start(command), text=command.help)
 
     async def search(self, query: str) -> Hits:
-        """Those whose sentence or one of whose names matches."""
+        """The commands whose help text, name or alias matches."""
         matcher = self.matcher(query)
         for command, key in self._entries():
             score = max(map(matcher.match, (command.help, command.name, *command.aliases)))
@@ -146,8 +146,8 @@ class CommandSource(Provider):
                 )
 
     def _command_line(self, command: Action, key: str, group: str) -> Content:
-        """Columns on fixed edges, the sentence last, for it may be long; in a narrow window only the key before it, in a very
-        narrow one nothing, and all of the sentence, in as many lines as it takes."""
+        """A palette entry: group, name and key in columns of a fixed width, then the help text, which may be long. A narrow
+        window leaves out all but the key, a very narrow one the key too; there the help text is wrapped in full."""
         width = self.app.size.width
         if width < 60:
             head = f"{key:<10}" if width >= 34 else ""

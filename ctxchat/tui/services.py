@@ -1,5 +1,5 @@
-"""What the interface needs beside a conversation: sessions to open, the record to search, models, servers. `ctxchat.bootstrap`
-fulfils it; a conversation is an `agent.session.Session`. Knows no widget.
+"""The protocol of services the interface needs beside a conversation: opening sessions, searching the record, models, servers.
+`ctxchat.bootstrap` implements it; a conversation is an `agent.session.Session`. Knows no widget.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # the first frame needs none of it
 
 
 class Services(Protocol):
-    """Everything beside the conversation."""
+    """Everything the interface needs beside the conversation."""
 
     @property
     def workspace(self) -> Path:
@@ -35,116 +35,120 @@ class Services(Protocol):
 
     @property
     def notices(self) -> Sequence[str]:
-        """What went wrong at start (a broken setting, theme, data folder): sentences with remedy, for a banner."""
+        """Problems at the start (a broken setting, theme, data folder) for the banner: sentences with their remedy."""
         ...
 
     @property
     def sandboxed(self) -> bool:
-        """Shell commands run in a sandbox."""
+        """Whether shell commands run in a sandbox."""
         ...
 
     @property
     def masking(self) -> Masking:
-        """What secrets are masked with, and what was masked since the start."""
+        """The masking of secrets, with a count of what was masked since the start."""
         ...
 
     def adopt(self, loaded: Loaded) -> None:
-        """Edited settings, for sessions opened from now on."""
+        """Use these edited settings for sessions opened from now on."""
         ...
 
     async def branch(self) -> str:
-        """The git branch of the folder; empty where there is none."""
+        """The git branch of the workspace; empty where there is none."""
         ...
 
     async def open(self, session_id: str = "") -> Session:
-        """A new session, or a stored one (unique prefix enough). Raises CtxchatError."""
+        """Open a new session, or a stored one (a unique prefix of its id is enough). Raises CtxchatError."""
         ...
 
     async def sessions(self) -> Sequence[SessionRow]: ...
     async def glance(self, session_id: str) -> Sequence[LastSaid]:
-        """What you and the model said last in a stored session, in its order."""
+        """The last messages of the person and the model in a stored session, oldest first."""
         ...
 
     async def journal_news(self, session_id: str, since: int = 0) -> JournalNews:
-        """What came to a stored session's journal behind entry `since`, whoever works on it. Raises StorageError."""
+        """The entries of a stored session's journal after entry `since`, also while another process writes it. Raises
+        StorageError."""
         ...
 
     async def delete(self, session_id: str) -> None: ...
     async def fork(self, session_id: str, message_id: str = "") -> str:
-        """A new session with everything up to that message or compaction (all without one); its id."""
+        """Create a session with everything up to that message or compaction (all of it without an id); the new session's id."""
         ...
 
     async def hand_off(self, session_id: str, title: str) -> str:
-        """A new session, with nothing said yet, that goes on with the work of this one; its id."""
+        """Create an empty session that continues the work of this one; its id."""
         ...
 
     async def search(
         self, query: str, scope: Scope, *, limit: int = 20, marks: tuple[str, str] = ("«", "»")
     ) -> Sequence[Hit]:
-        """Messages of all sessions that hold these words, the best first, `marks` around them. Raises StorageError."""
+        """Messages of all sessions that contain these words, best match first, with `marks` around each match. Raises
+        StorageError."""
         ...
 
     async def indexed(self) -> float:
-        """The share of all messages that a search finds by now, the newest first: below 1.0 while the index is being made."""
+        """The share of all messages in the search index, below 1.0 while it is being built; the newest messages are indexed
+        first."""
         ...
 
     async def group(self, session_id: str, message_id: str) -> Group:
-        """The group of a message as it was, from any session. Raises UsageError and StorageError."""
+        """The group of a message as it was recorded, from any session. Raises UsageError and StorageError."""
         ...
 
     async def importable(self, path: Path | None = None) -> Sequence[Importable]:
-        """Sessions of other agents that are not here yet: in a file or folder, or without one in their usual places."""
+        """Sessions of other agents that were not imported yet, in a file or folder; without a path, in the agents' usual
+        folders."""
         ...
 
     async def first_found(self) -> Sequence[Importable]:
-        """Those in the usual places, once for each person; nothing from then on."""
+        """The importable sessions in the usual folders, once for each person; empty from then on."""
         ...
 
     def importing(self, path: Path | None = None) -> AsyncGenerator[ImportNews, None]:
-        """Import them, beside the chat; closing the generator ends it. Raises CtxchatError."""
+        """Import the sessions that `importable` lists, in the background; closing the generator stops it. Raises CtxchatError."""
         ...
 
     def following(self) -> AsyncGenerator[ImportNews, None]:
-        """Import what is new or has grown in the usual places since the last time, beside the chat; nothing while another window
-        or command is at it. Closing the generator ends it. Raises CtxchatError."""
+        """Import sessions in the usual folders that are new or have grown since the last time, in the background; nothing while
+        another window or command does so. Closing the generator stops it. Raises CtxchatError."""
         ...
 
     async def may_offer_following(self) -> bool:
-        """Nobody was asked yet whether to do so from now on."""
+        """Whether the person was not asked yet if new sessions of other agents are to be imported from now on."""
         ...
 
     async def following_answered(self) -> None:
-        """Somebody was, and is not asked again. Raises StorageError."""
+        """Record that the person answered that question and is not to be asked again. Raises StorageError."""
         ...
 
     async def models(self) -> Sequence[FoundModel]: ...
     async def first_look(self) -> FirstLook:
-        """What to ask where no model is set (once for each person), or to say."""
+        """Where no model is set: the models to offer (once for each person), or a note to show."""
         ...
 
     async def mcp_servers(self) -> Sequence[ServerRow]:
-        """The MCP servers of the settings, as they are."""
+        """The MCP servers of the settings, with their present state."""
         ...
 
     async def switch_server(self, name: str) -> ServerRow:
-        """On where it is off or has failed, else off; how it is then. Raises UsageError for one nobody has set up."""
+        """Start a server that is off or has failed, else stop it; its new state. Raises UsageError for an unknown name."""
         ...
 
     async def log_in_server(self, name: str, show: ShowLogin) -> ServerRow:
-        """Start it anew with a person there to log in where it wants that; how it is then. Raises UsageError for one that takes
-        no login."""
+        """Restart a server so that the person can log in if it requires that; its new state. Raises UsageError for one without a
+        login."""
         ...
 
     async def resources(self) -> Mapping[str, Sequence[OfferedResource]]:
-        """What each MCP server of the settings lists; nothing for one that is not up."""
+        """The resources that each MCP server of the settings lists; none for a server that is not running."""
         ...
 
     async def read_resource(self, server: str, uri: str) -> ToolReply:
-        """A resource by its address. Raises UsageError for a server nobody has set up, and ToolError."""
+        """Read a resource by its address. Raises UsageError for an unknown server, and ToolError."""
         ...
 
     async def warm_up(self, model: str = "") -> None:
-        """Start what is slow for this model (the one of the settings without a name), after the first paint."""
+        """Load the slow parts for this model (without a name, the one of the settings), after the first paint."""
         ...
 
     async def close(self) -> None: ...

@@ -1,5 +1,5 @@
-"""What is there only after the first paint: the first session, who is to answer where no model is set, and the MCP servers; and
-what is to be known of a stored session that was opened, before anything is sent."""
+"""The part of the start that runs after the first paint: opens the first session, offers a model where none is set, follows the
+MCP servers until they are up, and measures a stored session that was opened."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 NEW_TRIES_AGAIN = "/new tries again."
 
 POLL_INTERVAL_S = 0.2
-"""Seconds between two looks at servers on their way."""
+"""Seconds between two checks of servers that are starting."""
 
 
 async def open_first(app: CtxchatApp, session_id: str, notices: Sequence[str]) -> bool:
-    """The session asked for, else a new one; False where there can be none, which is said with its remedy."""
+    """Open the session asked for, else a new one; False where none can be opened, which the banner says with its remedy."""
     of_settings = app.services.notices
     for text in notices:
         app.chat.announce(spoken(app, text), about="settings" if text in of_settings else "themes")
@@ -42,7 +42,7 @@ async def open_first(app: CtxchatApp, session_id: str, notices: Sequence[str]) -
     try:
         await app.controller.switch("")
         return True
-    except Exception as problem:  # whatever it was: nobody is to write into nowhere
+    except Exception as problem:  # whatever the error: messages must not be accepted without a session
         known = isinstance(problem, CtxchatError)
         words = str(problem) if known else f"No session could be opened: {type(problem).__name__}: {problem}."
         app.chat.announce(f"{words} {NEW_TRIES_AGAIN}")
@@ -51,12 +51,13 @@ async def open_first(app: CtxchatApp, session_id: str, notices: Sequence[str]) -
 
 
 def spoken(app: CtxchatApp, text: str) -> str:
-    """A notice with its file as one speaks of it: `config.toml:3`, `.ctxchat/config.toml` of the folder at work in."""
+    """A notice with short file names: relative to the settings folder (`config.toml:3`) or the workspace
+    (`.ctxchat/config.toml`)."""
     return text.replace(f"{app.settings_file.parent}/", "").replace(f"{app.services.workspace}/", "")
 
 
 async def list_files(app: CtxchatApp) -> None:
-    """The files of the folder: to be named in a message, and for the questions an empty chat offers."""
+    """List the files of the workspace, for mentions in messages and for the example questions of an empty chat."""
     from ctxchat.tui.unsent.workspace_files import examples
 
     files = await app.chat.composer.list_files()
@@ -64,7 +65,8 @@ async def list_files(app: CtxchatApp) -> None:
 
 
 async def get_ready(app: CtxchatApp) -> None:
-    """The model in force, the gauge, and the first choice of a model where none is set."""
+    """Warm the model up, measure the session, offer a choice of models where none is set, and follow the MCP servers until they
+    are up."""
     await app.services.warm_up()
     if session := app.controller.session:
         await arrive(app.chat, session)
@@ -76,7 +78,7 @@ async def get_ready(app: CtxchatApp) -> None:
         app.chat.empty.offer_ways(has_model=not offline, has_sessions=earlier, in_tour=app.chat.guide is not None)
     if session is None or session.context_usage.model.startswith(
         "offline/"
-    ):  # one with a model of its own goes on with it
+    ):  # a session with a model of its own keeps it
         look = await app.services.first_look()
         if look.note:
             app.chat.no_model(look.note)
@@ -90,7 +92,7 @@ async def get_ready(app: CtxchatApp) -> None:
 
 
 async def arrive(chat: ChatScreen, session: Session) -> None:
-    """Measure and show it."""
+    """Measure a session that was opened and show its context usage; offer what it needs before a message can be sent."""
     context_usage = await session.measure()
     chat.show_figures(context_usage)
     chat.show_header()
@@ -102,7 +104,7 @@ async def arrive(chat: ChatScreen, session: Session) -> None:
 
 
 async def offer_room(chat: ChatScreen, session: Session) -> None:
-    """The question whether to make room, where the session does not fit as it stands; why not, where that cannot help."""
+    """Suggest a compaction where the session does not fit its window; where none can help, say why."""
     context_usage = session.context_usage
     if not context_usage.excess or session.busy or session.read_only:
         return
@@ -124,20 +126,20 @@ async def offer_room(chat: ChatScreen, session: Session) -> None:
 
 
 async def coming_up(services: Services) -> AsyncGenerator[Sequence[ServerRow], None]:
-    """The servers as they are, and again whenever that has changed, until none is on its way."""
-    told: Sequence[ServerRow] | None = None
+    """Yield the servers' states, and again after each change, until none is starting."""
+    last_rows: Sequence[ServerRow] | None = None
     while True:
         rows = await services.mcp_servers()
-        if rows != told:
+        if rows != last_rows:
             yield rows
         if all(row.state != "starting" for row in rows):
             return
-        told = rows
+        last_rows = rows
         await asyncio.sleep(POLL_INTERVAL_S)
 
 
 async def servers_arrive(app: CtxchatApp) -> None:
-    """Let the tools of the servers on their way join as each is up, and name those that failed."""
+    """Add the tools of each starting server as soon as it is ready, and announce the servers that failed."""
     async with aclosing(coming_up(app.services)) as changes:
         async for rows in changes:
             await tell_servers(app)
@@ -146,18 +148,18 @@ async def servers_arrive(app: CtxchatApp) -> None:
 
 
 async def tell_servers(app: CtxchatApp) -> None:
-    """Name those that failed or are late, each once; what was said of others is true no more."""
+    """Announce the servers that failed or are late, each once, and remove announcements that no longer apply."""
     rows = await app.services.mcp_servers()
-    told = [
+    announcements = [
         f"The MCP server {one_line(r.name, 40)} failed: {one_line(r.trouble, 200)} /mcp shows it."
         for r in rows
         if r.state == "failed"
     ]
-    told += [
+    announcements += [
         f"The MCP server {one_line(r.name, 40)} has not answered yet; its tools are missing until it comes."
         for r in rows
         if r.late
     ]
-    app.chat.banner.only("servers", told)
-    for text in told:
+    app.chat.banner.only("servers", announcements)
+    for text in announcements:
         app.chat.announce(text, about="servers")
