@@ -1,4 +1,5 @@
-"""From settings to hooks, and how their commands are run: in the workspace, in the sandbox, without keys."""
+"""Builds hooks from the settings, and runs their commands: in the workspace, in the sandbox, with API keys removed from the
+environment."""
 
 from __future__ import annotations
 
@@ -28,18 +29,18 @@ from ctxchat.tools.shut_in import shut_in
 from ctxchat.tools.text import HeadTail
 
 MAX_OUTPUT_BYTES = 64_000
-"""Bytes kept of what a command prints, head and tail; the rest is counted."""
+"""Bytes kept of a command's output, from its head and its tail; the remainder is only counted."""
 
 POLL_INTERVAL_S = 0.02
-"""Seconds between two looks whether a command has ended."""
+"""Seconds between two checks whether a command has ended."""
 
 OPEN_PIPE_TIMEOUT_S = 0.3
-"""Seconds of listening on after a command ended while something it left behind holds its pipe."""
+"""Seconds that output is still read after a command ended while a process it left behind holds its pipe open."""
 
 
 def hooks_of(settings: Sequence[HookSettings]) -> tuple[Hook, ...]:
-    """The hooks that are switched on. One without a name is called after what it does; a second of one name gets a number."""
-    made: list[Hook] = []
+    """The enabled hooks. One without a name is named after its action and event; a repeated name gets a number."""
+    hooks: list[Hook] = []
     names: list[str] = []
     for each in settings:
         base = each.name or f"{each.action} at {each.event}"
@@ -47,7 +48,7 @@ def hooks_of(settings: Sequence[HookSettings]) -> tuple[Hook, ...]:
         number = names.count(base)
         if not each.enabled:
             continue
-        made.append(
+        hooks.append(
             Hook(
                 name=base if number == 1 else f"{base} ({number})",
                 event=each.event,
@@ -58,7 +59,7 @@ def hooks_of(settings: Sequence[HookSettings]) -> tuple[Hook, ...]:
                 priority=each.priority,
             )
         )
-    return tuple(made)
+    return tuple(hooks)
 
 
 def _action(settings: HookSettings) -> Action:
@@ -85,8 +86,11 @@ _OFFLINE = "[hooks run in the sandbox, which has no network; `permissions.networ
 
 
 class HookCommands:
-    """Runs the commands of hooks in the `sandbox`, as far as there is one. `environ` is what they may see, keys taken out;
-    `loaded` gives the settings in force, `mask` takes secrets out of what they print, `session_folder` is for their `/tmp`."""
+    """Runs the commands of hooks, in the sandbox where there is one.
+
+    `environ` is the environment they get, without its API keys; `loaded` returns the current settings, `mask` masks secrets in
+    output, `sandbox` returns the current sandbox, and `session_folder` holds their `/tmp`.
+    """
 
     def __init__(
         self,
@@ -106,19 +110,19 @@ class HookCommands:
         self._session_folder = session_folder
 
     async def __call__(self, action: RunCommand, event: bytes) -> Ran:
-        """Run until it ends or its time is up; what it left in the background ends with it. Raises OSError without a shell,
-        CtxchatError for a project's hook when a file it names is no longer the one that was trusted, or when it would run outside
-        of a sandbox what nobody looked at."""
+        """Run a command until it ends or times out, with `event` on its standard input; processes it left in the background are
+        ended with it. Raises OSError where there is no shell. Raises CtxchatError for a project's hook when a file it names
+        changed since it was trusted, or when it would run, without a sandbox, files that nobody has reviewed."""
         sandbox = await asyncio.to_thread(self._sandbox)
-        theirs = await asyncio.to_thread(self._check, action.command, sandbox)
+        of_project = await asyncio.to_thread(self._check, action.command, sandbox)
         workspace = str(self._workspace)
         shell = find_program("bash", workspace) or "/bin/sh"
         environ = self._environment
-        outside = not (action.sandbox or theirs)
+        outside = not (action.sandbox or of_project)
         if outside:
             environ = {**environ, "PATH": outside_path(workspace, environ.get("PATH"))}
-        kept, errors = HeadTail(MAX_OUTPUT_BYTES), HeadTail(MAX_OUTPUT_BYTES)
-        apart = action.form == "claude"  # there the reason for a no stands on standard error alone
+        output, errors = HeadTail(MAX_OUTPUT_BYTES), HeadTail(MAX_OUTPUT_BYTES)
+        separate = action.form == "claude"  # such a hook gives its reason for refusing on standard error
         pipe = asyncio.subprocess.PIPE
         ended = False
         async with (
@@ -136,32 +140,32 @@ class HookCommands:
                 cwd=self._workspace,
                 env=ready.environ,
                 stdin=pipe,
-                stderr=pipe if apart else asyncio.subprocess.STDOUT,
+                stderr=pipe if separate else asyncio.subprocess.STDOUT,
             ) as process,
         ):
             assert process.stdout
-            talking = [
-                asyncio.create_task(_tell(process, event)),
-                asyncio.create_task(_read_output(process.stdout, kept)),
+            pipes = [
+                asyncio.create_task(_send_event(process, event)),
+                asyncio.create_task(_read_output(process.stdout, output)),
             ]
-            talking += [asyncio.create_task(_read_output(process.stderr, errors))] if process.stderr else []
+            pipes += [asyncio.create_task(_read_output(process.stderr, errors))] if process.stderr else []
             try:
                 ended = await _ended(process, action.timeout)
-                await asyncio.wait(talking[1:], timeout=OPEN_PIPE_TIMEOUT_S if ended else 0)
+                await asyncio.wait(pipes[1:], timeout=OPEN_PIPE_TIMEOUT_S if ended else 0)
             finally:
-                for task in talking:
+                for task in pipes:
                     task.cancel()
-                await asyncio.gather(*talking, return_exceptions=True)
+                await asyncio.gather(*pipes, return_exceptions=True)
         notes = [taken_away(ready.taken, ready.kept)] if ready.taken else []
-        said, wrong = "\n".join((clean(kept.text()), *notes)), clean(errors.text())
-        if process.returncode and not outside and lacked_network(f"{said}\n{wrong}", sandbox):
-            said, wrong = (text and f"{text.rstrip()}\n{_OFFLINE}" for text in (said, wrong))
-        told = [await asyncio.to_thread(self._mask, text) for text in (said, wrong)]
-        return Ran(process.returncode if ended else None, *told)
+        stdout, stderr = "\n".join((clean(output.text()), *notes)), clean(errors.text())
+        if process.returncode and not outside and lacked_network(f"{stdout}\n{stderr}", sandbox):
+            stdout, stderr = (text and f"{text.rstrip()}\n{_OFFLINE}" for text in (stdout, stderr))
+        masked = [await asyncio.to_thread(self._mask, text) for text in (stdout, stderr)]
+        return Ran(process.returncode if ended else None, *masked)
 
     def _check(self, command: str, sandbox: Sandbox) -> bool:
-        """Whether it is a project's hook. Between two looks at the settings a script may have changed that it runs, and of what a
-        script or a build starts nobody knows: that stays in the sandbox."""
+        """Whether the command belongs to a project's hook, which always runs in the sandbox: a script it runs may have changed
+        since the settings were read, and what a script or a build starts is unknown. Raises CtxchatError as `__call__`."""
         loaded = self._loaded()
         if loaded is None or not any(hook.get("command") == command for hook in loaded.project.held.get("hooks", ())):
             return False
@@ -177,17 +181,17 @@ class HookCommands:
         return True
 
 
-def _is_pinned(command: str, workspace: Path, looked_at: Content) -> bool:
-    """Whether all that a command line runs is a file that was looked at, or a program of the system that runs no other."""
-    known = {os.path.realpath(file) for file in looked_at.files}
+def _is_pinned(command: str, workspace: Path, trusted: Content) -> bool:
+    """Whether a command line runs only files that were trusted, and system programs that run no others."""
+    trusted_files = {os.path.realpath(file) for file in trusted.files}
     waiting = list(parts_of(command, str(workspace)))
     while waiting:
         part = waiting.pop()
         if not all(word.known for word in part.words):
             return False
-        program, *rest = [word.text for word in part.words] or [""]
-        script = rest[0] if rest and is_interpreter(program) else program
-        if (script != program or "/" in program) and os.path.realpath(workspace / script) in known:
+        program, *arguments = [word.text for word in part.words] or [""]
+        script = arguments[0] if arguments and is_interpreter(program) else program
+        if (script != program or "/" in program) and os.path.realpath(workspace / script) in trusted_files:
             continue
         waiting += part.inner
         if program and not (part.plain or part.through or program in _RUN_NOTHING):
@@ -196,24 +200,26 @@ def _is_pinned(command: str, workspace: Path, looked_at: Content) -> bool:
 
 
 _RUN_NOTHING = frozenset({"touch", "mkdir", "cp", "mv", "rm", "tee", "date", "printf"})
+"""System programs that start no other program."""
 
 
-async def _tell(process: asyncio.subprocess.Process, event: bytes) -> None:
+async def _send_event(process: asyncio.subprocess.Process, event: bytes) -> None:
     assert process.stdin
-    with suppress(BrokenPipeError, ConnectionResetError):  # it may not care to read
+    with suppress(BrokenPipeError, ConnectionResetError):  # the command need not read its input
         process.stdin.write(event)
         await process.stdin.drain()
         process.stdin.close()
 
 
-async def _read_output(stream: asyncio.StreamReader, kept: HeadTail) -> None:
+async def _read_output(stream: asyncio.StreamReader, output: HeadTail) -> None:
     while data := await stream.read(65_536):
-        kept.add(data)
-        await asyncio.sleep(0.001)  # one that never stops printing must not take the loop for itself
+        output.add(data)
+        await asyncio.sleep(0.001)  # endless output must not block the event loop
 
 
 async def _ended(process: asyncio.subprocess.Process, seconds: float) -> bool:
-    """True when it ended in time. Not process.wait(): that waits for the pipe as well, which an orphan may hold."""
+    """Whether the process ended within `seconds`. Does not use process.wait(), which also waits for the pipe, and an orphan may
+    hold that open."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while process.returncode is None:

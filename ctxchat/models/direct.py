@@ -1,7 +1,7 @@
-"""The direct transport: a reply from a server of OpenAI's forms or Anthropic's over HTTP, bytes in, pieces out, in this process.
+"""The direct transport: streams a reply over HTTP, in this process, from a server that speaks OpenAI's forms or Anthropic's.
 
-Never imports litellm and never retries. What is odd about the lines of a stream `streams` puts right for both transports, and
-`failures` says what went wrong.
+Never imports litellm and never retries. `streams` corrects the lines of a stream for both transports, and `failures` classifies
+errors.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ if TYPE_CHECKING:
     import httpx
 
 MAX_LINE_BYTES = 64 << 20
-"""Bytes of a line, or of a whole answer, that are read at most."""
+"""Bytes that are read at most of a line, or of a whole answer."""
 
 MAX_REFUSAL_BYTES = 1 << 20
-"""Bytes of a refusal that are read."""
+"""Bytes that are read at most of an error response."""
 
 KEEPALIVE_S = 60.0
 """Seconds a connection is kept for the next request."""
 
 STREAM_CLOSE_TIMEOUT_S = 0.1
-"""Seconds a stream has to close by itself behind its end mark, so that its connection can be kept."""
+"""Seconds a stream has to close by itself after its end mark, so that its connection can be kept."""
 
 _ENDS = ((b"data:", b"[DONE]"), (b"event:", b"message_stop"))
-"""How the line reads that ends a stream, and its field."""
+"""The lines that end a stream, each as field and value."""
 
 _NOTHING_THERE = re.compile(r"\A40[45]\b|unexpected endpoint", re.I)
-"""How a server says that there is nothing at an address: by its status, or (LM Studio's) in words."""
+"""Matches a refusal that means there is nothing at this address: by its status, or (LM Studio) by its message."""
 
 _XAI_TICKS_A_USD = 1e10
-"""xAI tells costs in these parts of a dollar (docs.x.ai/developers/cost-tracking)."""
+"""Ticks in a US dollar, the unit of xAI's costs (docs.x.ai/developers/cost-tracking)."""
 
 
 class ServerRefused(Exception):
-    """A server answered something else than a reply: `body` is what it said, as JSON where it is that. `status_code` 0: inside
-    a stream."""
+    """A server answered with an error instead of a reply. `body` is the parsed JSON, or the text where it is not JSON;
+    `status_code` is 0 for an error inside a stream."""
 
     def __init__(self, words: str, status: int, body: object, response: httpx.Response | None = None) -> None:
         super().__init__(words)
@@ -71,54 +71,54 @@ class ServerRefused(Exception):
 
 
 AnyServer = Server | AnthropicServer | ResponsesServer
-"""One that is asked without litellm, in its own form."""
+"""A server that is called without litellm, in its own form."""
 
 Chunk = dict[str, Any]
-"""A piece of a stream."""
+"""One parsed JSON object of a stream."""
 
 
 class ReplyParser(Protocol):
-    """What a form makes of the stream of one reply."""
+    """Converts the stream of one reply from a server's form to OpenAI's chunks."""
 
     @property
     def received(self) -> Received | None:
-        """The reply as it came, when it is over; None where its chunks say all."""
+        """The finished reply in the server's own form, to be sent back; None where OpenAI's chunks contain all of it."""
         ...
 
     @property
     def notes(self) -> ReplyNotes:
-        """What was told beside the reply."""
+        """What the server reported besides the reply."""
         ...
 
     def piece(self, event: Chunk) -> Chunk:
-        """One of OpenAI's pieces of one of the form's; empty for what says nothing to us."""
+        """The event as a chunk in OpenAI's form; empty for an event without meaning here."""
         ...
 
 
 def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> AnyServer | None:
-    """The server to speak to without litellm, with its address; None where something is set, or the model is one, that litellm
-    has rules for."""
+    """The server to call without litellm, with its address; None where the model or one of its settings needs litellm's special
+    handling."""
     forms = (anthropic, responses, openai_servers)
     return next((server for form in forms if (server := form.server_of(settings, environment))), None)
 
 
 class Connections:
-    """HTTP connections to servers, kept between requests. One for all models of a start."""
+    """HTTP connections to servers, kept between requests. All models of one program share an instance."""
 
     def __init__(self) -> None:
         self._clients: dict[tuple[str, bool], httpx.AsyncClient] = {}
 
     async def client(self, url: str) -> httpx.AsyncClient:
-        """The one for an address. Made off the loop: the library's import and reading certificates take a while. Raises
-        UsageError where a proxy or certificates are named that are none."""
+        """The HTTP client for a URL. Created in a thread, since importing the library and reading certificates is slow. Raises
+        UsageError where the environment names an invalid proxy or certificates that cannot be read."""
         kind = proxy_for(url, os.environ), url.lower().startswith("https:")
         if kind not in self._clients:
-            made = await asyncio.to_thread(_client, url)
-            self._clients.setdefault(kind, made)
+            client = await asyncio.to_thread(_client, url)
+            self._clients.setdefault(kind, client)
         return self._clients[kind]
 
     async def close(self) -> None:
-        """Close all of them."""
+        """Close all connections."""
         clients, self._clients = self._clients, {}
         for client in clients.values():
             await client.aclose()
@@ -132,18 +132,19 @@ class DirectTransport:
         self._server = server
         self._connections = connections
         self._thinks_first = False
-        """The last reply began with thoughts that only their end marked."""
+        """The last reply began with thinking that had only a closing tag."""
 
     async def start(self) -> None:
-        """Make ready for a first call; nothing is sent."""
-        with suppress(UsageError):  # a call says what is wrong
+        """Create the HTTP client ahead of the first call; nothing is sent."""
+        with suppress(UsageError):  # the first call reports it
             await self._connections.client(self._server.base)
 
     async def stream(self, arguments: dict[str, Any], timeout: float) -> AsyncGenerator[ModelPiece, None]:
-        """One reply: pieces, then one ReplyEnd. Raises ModelError. Closing it closes the connection."""
+        """One reply: pieces, then one ReplyEnd. `timeout` in seconds without a byte. Raises ModelError. Closing the generator
+        closes the connection."""
         reply = ReplyBuilder(self._settings.name, offered_in(arguments), thinks_first=self._thinks_first)
-        trouble: Exception | None = None
-        told: dict[str, Any] = {}
+        failed: Exception | None = None
+        raw_usage: dict[str, Any] = {}
         ended = False
         reading = self._server.reading(self._settings.name)
         try:
@@ -152,24 +153,24 @@ class DirectTransport:
                     for piece in joined(piece for chunk in chunks for piece in reply.feed(chunk)):
                         yield piece
                     for chunk in chunks:
-                        ended, told = reply.finished or bool(chunk.get("usage")), chunk.get("usage") or told
+                        ended, raw_usage = reply.finished or bool(chunk.get("usage")), chunk.get("usage") or raw_usage
         except Exception as error:
-            trouble = error
+            failed = error
         for piece in reply.flush():
             yield piece
-        if trouble:
-            raise failures.failure(trouble, began=not reply.empty) from trouble
-        if failed := failures.of_end(reply, ended=ended):
-            raise failed
+        if failed:
+            raise failures.failure(failed, began=not reply.empty) from failed
+        if bad_end := failures.of_end(reply, ended=ended):
+            raise bad_end
         self._thinks_first = reply.thinks_first
-        usage, priced = _usage(told)
+        usage, priced = _usage(raw_usage)
         yield reply.end(usage, reading.received, reading.notes, priced=priced)
 
     async def _readings(
         self, arguments: dict[str, Any], timeout: float, reading: ReplyParser
     ) -> AsyncGenerator[list[Chunk], None]:
-        """The pieces of the stream, those of one reading from the network together. A server of OpenAI's form whose address is a
-        bare host is asked at `/v1` where it has nothing at its root, from then on."""
+        """The chunks of the stream, those of one read from the network together. A server of OpenAI's form whose address is a
+        bare host, with nothing at its root, is called at `/v1` from then on."""
         versioned = self._server.versioned if isinstance(self._server, Server) else None
         try:
             async with aclosing(self._stream_request(self._server, arguments, timeout, reading)) as readings:
@@ -207,8 +208,10 @@ class DirectTransport:
 
 
 def _client(url: str) -> httpx.AsyncClient:
-    """For an address of one kind: by a proxy or by none, looked at its certificates or not."""
-    sys.modules.setdefault("httpx._main", cast("ModuleType", None))  # its command line: a third of its import
+    """A client for all URLs that use the same proxy, or none, and the same scheme as this one."""
+    sys.modules.setdefault(
+        "httpx._main", cast("ModuleType", None)
+    )  # its command line, which takes a third of its import time
     import httpx
 
     return httpx.AsyncClient(
@@ -219,28 +222,28 @@ def _client(url: str) -> httpx.AsyncClient:
 
 
 async def _refusal(response: httpx.Response) -> ServerRefused:
-    """What a server said instead of a reply."""
+    """The error for a response whose status is not 200."""
     if response.is_redirect:
         there = response.headers.get("location", "")
         return ServerRefused(
             f"The server sends us to {there}; set that as api_base if it is right.", 404, None, response
         )
-    said = b""
+    body = b""
     async for data in response.aiter_bytes():
-        said += data
-        if len(said) > MAX_REFUSAL_BYTES:
+        body += data
+        if len(body) > MAX_REFUSAL_BYTES:
             break
-    text = said.decode("utf-8", "replace")
-    words = f"The server answered {response.status_code} {response.reason_phrase}."
+    text = body.decode("utf-8", "replace")
+    message = f"The server answered {response.status_code} {response.reason_phrase}."
     try:
-        return ServerRefused(words, response.status_code, msgspec.json.decode(said), response)
+        return ServerRefused(message, response.status_code, msgspec.json.decode(body), response)
     except (msgspec.DecodeError, RecursionError):
-        return ServerRefused(words, response.status_code, text.strip(), response)
+        return ServerRefused(message, response.status_code, text.strip(), response)
 
 
 async def _chunks(response: httpx.Response, reading: ReplyParser) -> AsyncGenerator[list[Chunk], None]:
-    """The pieces of a stream, those of one reading together. Raises ServerRefused for an error among them, ValueError for what
-    cannot be read, when what came before it has been taken."""
+    """The chunks of a stream, those of one read from the network together. Raises ServerRefused for an error among the lines and
+    ValueError for a line that cannot be parsed, in both cases after the chunks before it were taken."""
     held = bytearray()
     whole = "json" in response.headers.get("content-type", "") and "content-length" in response.headers
     readings = response.aiter_bytes()
@@ -271,7 +274,7 @@ async def _chunks(response: httpx.Response, reading: ReplyParser) -> AsyncGenera
 def _read_chunks(
     lines: Iterable[bytearray], reading: ReplyParser
 ) -> tuple[list[Chunk], ServerRefused | ValueError | None]:
-    """What the lines hold up to the first one that is an error, and that."""
+    """The chunks up to the first line that is an error or cannot be parsed, and that error, if any."""
     chunks: list[Chunk] = []
     try:
         for line in lines:
@@ -299,8 +302,8 @@ def _chunk(line: bytearray, reading: ReplyParser) -> Chunk | None:
     return piece
 
 
-def _usage(told: Mapping[str, Any]) -> tuple[Usage | None, bool]:
-    """What the server counted, and whether it said what that costs."""
-    ticks = tokens(told.get("cost_in_usd_ticks"))
-    said = ticks / _XAI_TICKS_A_USD if ticks else dollars(told.get("cost"))
-    return usage_from(told, counted=True, cost_usd=said or 0.0), said is not None
+def _usage(raw: Mapping[str, Any]) -> tuple[Usage | None, bool]:
+    """The usage the server reported, and whether it reported the cost too."""
+    ticks = tokens(raw.get("cost_in_usd_ticks"))
+    reported = ticks / _XAI_TICKS_A_USD if ticks else dollars(raw.get("cost"))
+    return usage_from(raw, counted=True, cost_usd=reported or 0.0), reported is not None

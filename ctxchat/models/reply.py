@@ -1,7 +1,7 @@
-"""Putting a streamed reply together: chunks of OpenAI's form in, whichever transport they came by, pieces out, and the end with
-calls, usage and the reply as it came.
+"""Assembles a streamed reply: takes chunks in OpenAI's form from either transport, gives text, thinking and call pieces at once,
+and at the end the tool calls, the usage, and the reply in the form to send back to its provider.
 
-Does not import litellm. A field of another type than it should have counts as left out.
+Does not import litellm. A field of the wrong type is treated as missing.
 """
 
 from __future__ import annotations
@@ -44,33 +44,34 @@ _FAILED = {
     ),
     *("UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"),
 }
-"""What providers give as the reason where the reply is none: their own trouble, or a call that cannot be read."""
+"""Finish reasons that mean there is no usable reply: a failure at the provider, or a call that cannot be parsed."""
 
 REASONS = {reason: reason for reason in ("model_length", "model_context_window_exceeded", *_FAILED)} | {
     "error": "ERROR"
 }
-"""The reasons beyond OpenAI's that are told apart here. `error` litellm takes for a lost connection."""
+"""The finish reasons beyond OpenAI's that are distinguished here, and their names here. litellm takes `error` for a lost
+connection, so it is named `ERROR`."""
 
 _GROWING = {"reasoning.text": "text", "reasoning.summary": "summary"}
-"""OpenRouter's blocks that come in pieces, and the field that grows."""
+"""The types of OpenRouter's reasoning blocks that arrive in pieces, and the field of each that is appended to."""
 
 _UNSIGNED = {"", "mistral"}
-"""What litellm puts where a provider signs nothing."""
+"""The signatures litellm fills in where a provider does not sign its thinking."""
 
 
 MAX_REPLY_CHARS = 4_000_000
-"""Of text, thoughts and calls together: several times what the longest output limit there is comes to."""
+"""Characters of text, thinking and calls together in one reply: several times the longest output limit of any model."""
 
 MAX_CALLS = 128
-"""In one reply."""
+"""Tool calls in one reply."""
 
 
 class ReplyTooLarge(Exception):
-    """A server sends more than any model writes; the rest of it is not read."""
+    """A reply longer than any model writes; the remainder is not read."""
 
 
-class _Slot:
-    """A call that is being written."""
+class _PartialCall:
+    """A tool call whose pieces are still arriving."""
 
     def __init__(self, id: str) -> None:
         self.id = id
@@ -79,9 +80,12 @@ class _Slot:
 
 
 class ReplyBuilder:
-    """One reply of `model` (litellm's name), which was told of the `offered` tools. `empty` is true while nothing has come that
-    an answer could consist of. `signed` False: what its thoughts are signed with is not sent back. `thinks_first`: the model is
-    known to begin with thoughts that only their end marks, so that they are told as thoughts while they come."""
+    """Builds one reply of `model` (litellm's name) to a request that offered the tools `offered`.
+
+    `empty` is true until any text, thinking or call has arrived. `signed=False`: signed thinking is not kept to be sent back.
+    `thinks_first`: this model is known to begin with thinking that has only a closing tag, so the text before that tag is shown
+    as thinking while it arrives.
+    """
 
     def __init__(
         self, model: str = "", offered: Offered | None = None, *, signed: bool = True, thinks_first: bool = False
@@ -91,15 +95,17 @@ class ReplyBuilder:
         self._offered = offered or {}
         self._text = ThinkSplitter(thinks_first=thinks_first)
         self._calls = CallHolder(self._offered)
-        self._length = 0  # characters of the text so far
-        self._thoughts: int | None = None  # of them, those that turned out to be thoughts
-        self._slots: list[_Slot] = []
+        self._length = 0  # characters of text so far
+        self._thoughts: int | None = None  # how many of them turned out to be thinking
+        self._slots: list[_PartialCall] = []
         self._by_index: dict[int, int] = {}
         self._thought = ""
-        self._blocks: list[dict[str, Any]] = []  # in Anthropic's form, in order; calls by their place until the end
+        self._blocks: list[
+            dict[str, Any]
+        ] = []  # in Anthropic's form, in order; a call by its index in `_slots` until the end
         self._details: list[dict[str, Any]] = []
-        self._field = ""  # the thoughts came in
-        self._text_signatures: list[str] = []  # Gemini's, of text; those of calls are in litellm's ids
+        self._field = ""  # name of the field the thinking arrived in
+        self._text_signatures: list[str] = []  # Gemini's signatures of text; litellm puts those of calls into their ids
         self._finish = ""
         self._refused = False
         self._chars = 0
@@ -107,61 +113,62 @@ class ReplyBuilder:
 
     @property
     def finish(self) -> Finish:
-        """Why the server says the reply ended."""
+        """The reason the server gave for the end of the reply."""
         return "refusal" if self._refused else _FINISH.get(self._finish, "stop")
 
     @property
     def finished(self) -> bool:
-        """The server has said why the reply ended."""
+        """Whether the server has said why the reply ended."""
         return bool(self._finish)
 
     @property
     def spoken(self) -> bool:
-        """Some of the answer has come."""
+        """Whether some of the answer, beyond thinking, has arrived."""
         return self._length > (self._thoughts or 0) or self.unthought
 
     @property
     def thinks_first(self) -> bool:
-        """The text began with thoughts that only their end marked."""
+        """Whether the text began with thinking that had only a closing tag."""
         return self._text.lone
 
     @property
     def unthought(self) -> bool:
-        """What was taken for thoughts had no end: it is the answer, unless it was cut, or calls came of it."""
+        """Whether the text shown as thinking is really the answer: its closing tag never came, the reply was not cut off, and no
+        calls followed."""
         return self._text.unended and self.finish == "stop" and not self._slots
 
     @property
     def announced(self) -> bool:
-        """The server says that the model calls a tool, and no call has come."""
+        """Whether the server says that the model calls a tool although no call arrived."""
         return self._finish in {"tool_calls", "function_call"} and not self._slots
 
     @property
     def window_full(self) -> bool:
-        """The reply ended because prompt and reply fill the model's window: an overflow, not a reply of its full length."""
+        """Whether the reply ended because prompt and reply fill the context window: an overflow, not the output limit."""
         return self._finish == "model_context_window_exceeded"
 
     @property
     def failed(self) -> str:
-        """The reason the provider gives for a reply that is none; empty for any other."""
+        """The finish reason where it means that there is no usable reply; otherwise empty."""
         return self._finish if self._finish in _FAILED else ""
 
     def feed(self, chunk: Mapping[str, Any]) -> list[ModelPiece]:
-        """The pieces in one chunk. Raises ReplyTooLarge."""
+        """The pieces that one chunk adds to the reply. Raises ReplyTooLarge."""
         choice = next(_objects(chunk.get("choices")), None)
         if choice is None:
             return []
         if finish := choice.get("finish_reason"):
             self._finish = REASONS.get(str(finish), str(finish))
-        given = choice.get("delta")
-        delta: Mapping[str, Any] = given if isinstance(given, dict) else {}
+        sent = choice.get("delta")
+        delta: Mapping[str, Any] = sent if isinstance(sent, dict) else {}
         text, thought = _split_content(delta.get("content"))
         for field in ("reasoning_content", "reasoning"):
             if not thought and (thought := _text(delta.get(field))):
                 self._field = field
         pieces: list[ModelPiece] = [ReasoningDelta(thought)] if thought else []
         if thought:
-            self._text.thinks_first = False  # its server tells thoughts by themselves
-        self._weigh(delta)
+            self._text.thinks_first = False  # this server sends thinking in a field of its own
+        self._check_size(delta)
         for block in _objects(delta.get("thinking_blocks")) if self._signed else ():
             self._block(block)
         for detail in _objects(delta.get("reasoning_details")):
@@ -172,24 +179,24 @@ class ReplyBuilder:
             self._refused, text = True, text + refusal
         if text:
             self._add_text(text)
-            pieces += self._spoken(self._text.feed(text))
+            pieces += self._without_calls(self._text.feed(text))
         pieces += [self._fragment(fragment) for fragment in _objects(delta.get("tool_calls"))]
-        if isinstance(one := delta.get("function_call"), dict) and not delta.get("tool_calls"):
-            pieces.append(self._fragment({"index": 0, "function": one}))  # the form before `tool_calls`
+        if isinstance(function := delta.get("function_call"), dict) and not delta.get("tool_calls"):
+            pieces.append(self._fragment({"index": 0, "function": function}))  # OpenAI's form before `tool_calls`
         self.empty = self.empty and not pieces
         return pieces
 
-    def _weigh(self, delta: Mapping[str, Any]) -> None:
+    def _check_size(self, delta: Mapping[str, Any]) -> None:
         self._chars += _chars(delta)
         if self._chars > MAX_REPLY_CHARS:
             raise ReplyTooLarge(f"The reply was stopped: it is longer than {MAX_REPLY_CHARS:,} characters.")
 
     def flush(self) -> list[ModelPiece]:
-        """What was held back. Call it when the stream is over, however it ended."""
-        pieces = self._spoken(self._text.flush())
+        """The pieces still held back. To be called when the stream is over, however it ended."""
+        pieces = self._without_calls(self._text.flush())
         held, calls = self._calls.calls()
         for call in calls if not self._slots else ():
-            slot = _Slot("")
+            slot = _PartialCall("")
             slot.name, slot.arguments = call
             self._slots.append(slot)
             pieces.append(CallPiece(len(self._slots) - 1, call.name, call.arguments))
@@ -207,11 +214,11 @@ class ReplyBuilder:
         *,
         priced: bool = False,
     ) -> ReplyEnd:
-        """The end of a stream that is whole. `received` is the reply as its form had it, where the chunks were made from another
-        form than OpenAI's; `priced` as in ReplyEnd."""
+        """The end of a stream that arrived completely. `received` is the reply in the provider's own form, where the chunks were
+        converted from another form than OpenAI's; `priced` as in ReplyEnd."""
         calls = tuple(self._read_calls())
         finish = self.finish
-        if finish in {"stop", "tool_calls"}:  # some servers say `stop` behind calls
+        if finish in {"stop", "tool_calls"}:  # some servers say `stop` after calls
             finish = "tool_calls" if calls or self.announced else "stop"
         received = received or self._received(calls)
         return ReplyEnd(
@@ -219,20 +226,20 @@ class ReplyBuilder:
         )
 
     def _read_calls(self) -> Iterator[ToolCall]:
-        """The calls, read a second time where they are not as they should be; glued ones apart. Each has an id
-        that no other has: a question about one is answered by it."""
-        known: set[str] = set()
+        """The calls, with wrong names and arguments repaired and calls that were sent as one separated. Each id is unique, since
+        a call's result is matched to it by id."""
+        used_ids: set[str] = set()
         for slot in self._slots:
             name = true_name(slot.name, self._offered)
             cut = self.finish == "length" and slot is self._slots[-1]
-            for place, arguments in enumerate([slot.arguments] if cut else true_arguments(slot.arguments)):
-                own = slot.id and not place and slot.id not in known
-                id = slot.id if own else f"call_{uuid.uuid4().hex[:24]}"
-                known.add(id)
+            for index, arguments in enumerate([slot.arguments] if cut else true_arguments(slot.arguments)):
+                keeps_id = slot.id and index == 0 and slot.id not in used_ids
+                id = slot.id if keeps_id else f"call_{uuid.uuid4().hex[:24]}"
+                used_ids.add(id)
                 yield ToolCall(id, name, arguments)
 
-    def _spoken(self, pieces: Pieces) -> list[ModelPiece]:
-        """The pieces without what may be calls, which is held until the end."""
+    def _without_calls(self, pieces: Pieces) -> list[ModelPiece]:
+        """The pieces without text that may be tool calls, which is held back until the end."""
         passed: list[ModelPiece] = []
         for piece in pieces:
             if isinstance(piece, ReasoningDelta):
@@ -245,10 +252,12 @@ class ReplyBuilder:
         return passed
 
     def _received(self, calls: tuple[ToolCall, ...]) -> Received | None:
-        """The signed blocks in the order they came, or what the text is signed with, or the field that thoughts came in (None in
-        it: the thoughts as they were read)."""
+        """What to send back to the provider with this reply: its signed blocks in order, or else the signatures of its text, or
+        else the field its thinking arrived in (with the value None: the thinking as it is in the record)."""
         if any(block["type"] in {"thinking", "redacted_thinking"} for block in self._blocks):
-            blocks = [_used(calls[block["place"]]) if block["type"] == "tool_use" else block for block in self._blocks]
+            blocks = [
+                _tool_use(calls[block["place"]]) if block["type"] == "tool_use" else block for block in self._blocks
+            ]
             return Received("messages", self._model, msgspec.json.encode(blocks).decode())
         if self._text_signatures:
             return Received("signature", self._model, msgspec.json.encode(self._text_signatures).decode())
@@ -262,30 +271,33 @@ class ReplyBuilder:
             self._blocks.append({"type": "text", "text": text})
 
     def _fragment(self, fragment: Mapping[str, Any]) -> CallPiece:
-        """A piece of a call, put to the call that it belongs to."""
+        """Append a fragment to the call it belongs to, or begin a new call. Raises ReplyTooLarge."""
         id, function = _text(fragment.get("id")), fragment.get("function") or {}
-        name, given = _text(function.get("name")), function.get("arguments")
-        arguments = msgspec.json.encode(given).decode() if isinstance(given, dict) else _text(given)
+        name, sent = _text(function.get("name")), function.get("arguments")
+        arguments = msgspec.json.encode(sent).decode() if isinstance(sent, dict) else _text(sent)
         place = self._find_call(fragment.get("index"), id, name, arguments)
         if place is None:
             place = len(self._slots)
             if place >= MAX_CALLS:
                 raise ReplyTooLarge(f"The reply was stopped: it makes more than {MAX_CALLS} calls.")
-            self._slots.append(_Slot(id))
+            self._slots.append(_PartialCall(id))
             self._blocks.append({"type": "tool_use", "place": place})
         if isinstance(index := fragment.get("index"), int):
             self._by_index[index] = place
         slot = self._slots[place]
         slot.id = slot.id or id
-        if name and name != slot.name and not slot.arguments:  # repeated by some servers, cut by others
+        if name and name != slot.name and not slot.arguments:  # some servers repeat the name, others send it in pieces
             slot.name += name
         slot.arguments += arguments
         return CallPiece(place, slot.name, arguments)
 
     def _find_call(self, index: object, id: str, name: str, arguments: str) -> int | None:
-        """Which call a fragment goes on with, None for another. They belong together by index, where there is none by id, else to
-        the last one. Some servers send every call as number 0, or without number and id: a name behind a whole call, or that of
-        another tool, begins another. Others send a new id with every piece of one."""
+        """The index in `_slots` of the call that a fragment continues; None where it begins a new call.
+
+        A fragment is matched by its index, without an index by its id, without either it continues the last call. Some servers
+        send index 0 for every call, or neither index nor id: there a name after complete arguments, or another tool's name,
+        begins a new call. Others send a new id with every fragment of the same call.
+        """
         known = next((place for place, slot in enumerate(self._slots) if id and slot.id == id), None)
         place = self._by_index.get(index) if isinstance(index, int) else known
         if place is None and not isinstance(index, int) and self._slots:
@@ -303,7 +315,8 @@ class ReplyBuilder:
         return None if {name, slot.name} <= self._offered.keys() and name != slot.name else place
 
     def _block(self, block: Mapping[str, Any]) -> None:
-        """Signed thoughts. litellm streams their text, then sends the block again with its signature, mostly whole."""
+        """Collect a block of signed thinking. litellm streams its text, then sends the block again with its signature, usually
+        with the whole text."""
         text = block.get("thinking") or ""
         if block.get("type") == "redacted_thinking":
             self._blocks.append({"type": "redacted_thinking", "data": block.get("data")})
@@ -315,7 +328,7 @@ class ReplyBuilder:
             self._thought += text
 
     def _detail(self, detail: dict[str, Any]) -> None:
-        """OpenRouter's blocks: pieces of one block are joined, the order stays."""
+        """Collect one of OpenRouter's reasoning blocks: pieces of the same block are joined, the order is kept."""
         last, kind = self._details[-1] if self._details else {}, str(detail.get("type"))
         if kind in _GROWING and (last.get("type"), last.get("index")) == (kind, detail.get("index")):
             field = _GROWING[kind]
@@ -325,13 +338,13 @@ class ReplyBuilder:
             self._details.append(dict(detail))
 
 
-def _used(call: ToolCall) -> dict[str, Any]:
-    """A call as a block of Anthropic's form."""
+def _tool_use(call: ToolCall) -> dict[str, Any]:
+    """A call as a block in Anthropic's form."""
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": fields_of(call.arguments) or {}}
 
 
 def _split_content(content: object) -> tuple[str, str]:
-    """Answer and thought of a content, which Mistral sends in parts."""
+    """The answer and the thinking in a `content` field, which Mistral sends as a list of parts."""
     if not isinstance(content, list):
         return _text(content), ""
     parts = list(_objects(content))
@@ -340,7 +353,7 @@ def _split_content(content: object) -> tuple[str, str]:
 
 
 def _chars(value: object) -> int:
-    """Characters of all texts in a value."""
+    """Characters in all strings inside a JSON value."""
     if isinstance(value, str):
         return len(value)
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -356,13 +369,14 @@ def _text(value: object) -> str:
 
 
 def _text_signatures(fields: object) -> list[str]:
-    """What litellm tells of the signatures in a chunk."""
-    found = fields.get("thought_signatures") if isinstance(fields, dict) else None
-    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+    """Gemini's signatures in a chunk, from litellm's `provider_specific_fields`."""
+    signatures = fields.get("thought_signatures") if isinstance(fields, dict) else None
+    return [each for each in signatures if isinstance(each, str)] if isinstance(signatures, list) else []
 
 
 def joined(pieces: Iterable[ModelPiece]) -> Iterator[ModelPiece]:
-    """The same with neighbouring texts as one, so that a burst does not cost the interface a step a token."""
+    """The pieces with neighbouring text and neighbouring thinking joined, so that the interface does not handle a burst token by
+    token."""
     before: ModelPiece | None = None
     for piece in pieces:
         if isinstance(piece, TextDelta) and isinstance(before, TextDelta):
@@ -378,43 +392,49 @@ def joined(pieces: Iterable[ModelPiece]) -> Iterator[ModelPiece]:
 
 
 def usage_from(raw: Mapping[str, Any], *, counted: bool, cost_usd: float = 0.0) -> Usage | None:
-    """A server's count in our form: the prompt with its cached part once, the reply with its thoughts. None where the figures
-    make no sense.
+    """A server's token counts as `Usage`: the prompt includes its cached part once, the reply includes its thinking. None where
+    the figures make no sense.
 
-    `counted` is False where the server sent nothing and litellm made the figures up.
+    `counted` is False where the server sent no counts and litellm estimated them.
     """
     prompt, completion = tokens(raw.get("prompt_tokens")), tokens(raw.get("completion_tokens"))
     if not prompt:
         return None
     cached = _detail(raw, "prompt_tokens_details", "cached_tokens")
-    for beside in ("cache_read_input_tokens", "prompt_cache_hit_tokens", "cached_tokens"):  # as others call it
-        cached = cached or tokens(raw.get(beside))
-    if cached > prompt:  # a server that leaves the cached part out of its prompt
+    for field in (
+        "cache_read_input_tokens",
+        "prompt_cache_hit_tokens",
+        "cached_tokens",
+    ):  # other providers' names for it
+        cached = cached or tokens(raw.get(field))
+    if cached > prompt:  # this server does not include the cached part in its prompt count
         prompt += cached
-    written, long = _written(raw)
+    written, one_hour = _cache_writes(raw)
     reasoning = _detail(raw, "completion_tokens_details", "reasoning_tokens")
     if (
         reasoning and tokens(raw.get("total_tokens")) == prompt + completion + reasoning
-    ):  # xAI counts them beside the reply
+    ):  # xAI does not include them in the reply
         completion += reasoning
     written = min(written, prompt - cached)
     return Usage(
-        *(prompt, completion, cached, min(reasoning, completion), cost_usd, not counted), written, min(long, written)
+        *(prompt, completion, cached, min(reasoning, completion), cost_usd, not counted),
+        written,
+        min(one_hour, written),
     )
 
 
-def _written(raw: Mapping[str, Any]) -> tuple[int, int]:
-    """Prompt tokens that went into the provider's cache, and those of them for an hour, wherever a form says them: OpenAI and
-    OpenRouter, Anthropic and Qwen, litellm."""
-    given = raw.get("prompt_tokens_details")
-    details: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
-    places = (
+def _cache_writes(raw: Mapping[str, Any]) -> tuple[int, int]:
+    """Prompt tokens written to the provider's cache, and how many of those are kept for one hour, from whichever field reports
+    them: OpenAI's and OpenRouter's, Anthropic's and Qwen's, litellm's."""
+    sent = raw.get("prompt_tokens_details")
+    details: Mapping[str, Any] = sent if isinstance(sent, Mapping) else {}
+    totals = (
         *((details, name) for name in ("cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens")),
         (raw, "cache_creation_input_tokens"),
     )
-    by_life = ((raw, "cache_creation"), (details, "cache_creation"), (details, "cache_creation_token_details"))
-    long = max(_detail(place, group, "ephemeral_1h_input_tokens") for place, group in by_life)
-    return max(long, *(tokens(place.get(name)) for place, name in places)), long
+    by_lifetime = ((raw, "cache_creation"), (details, "cache_creation"), (details, "cache_creation_token_details"))
+    one_hour = max(_detail(parent, group, "ephemeral_1h_input_tokens") for parent, group in by_lifetime)
+    return max(one_hour, *(tokens(parent.get(name)) for parent, name in totals)), one_hour
 
 
 def _detail(raw: Mapping[str, Any], group: str, field: str) -> int:
@@ -428,8 +448,10 @@ Pieces = list[TextDelta | ReasoningDelta]
 
 
 _LONE = "</think>"
+"""The closing tag that counts without an opening one."""
+
 _HARMONY = ("<|channel|>", "<|start|>")
-"""What a reply of gpt-oss begins with where its server leaves the marks in."""
+"""What a gpt-oss reply begins with where its server does not remove the model's own marks (the Harmony format)."""
 _THOUGHT_MARK = regex.compile(r"(?:<\|start\|>assistant)?<\|channel\|>analysis<\|message\|>")
 _OTHER_MARK = regex.compile(
     r"(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary)<\|message\|>|<\|(?:end|return)\|>"
@@ -437,10 +459,13 @@ _OTHER_MARK = regex.compile(
 
 
 class ThinkSplitter:
-    """Feed it text as it comes; a tag may be cut anywhere. Only a tag the reply begins with counts: one that is written
-    about later is part of the answer. An end without a beginning counts once, where a line begins with it and no fence is open:
-    `lone` then, and `behind` are the characters behind it in the pieces that brought it. With `thinks_first` a text begins with
-    thoughts, until such an end; `unended` where none came."""
+    """Separates thinking from answer in text that arrives in pieces; a tag may be split across them.
+
+    An opening tag counts only at the beginning of the reply: a later one is part of the answer. A closing tag without an opening
+    one counts once, at the beginning of a line outside a code fence: `lone` is then true, and `behind` is the number of
+    characters after it in the pieces that the same call to `feed` returned. With `thinks_first` the text is thinking until such
+    a closing tag; `unended` is true if none came.
+    """
 
     def __init__(self, *, thinks_first: bool = False) -> None:
         self.thinks_first = thinks_first
@@ -449,18 +474,18 @@ class ThinkSplitter:
         self._place: Literal["start", "thought", "gap", "answer", "harmony"] = "start"
         self._marked = False
         self._thought_before = False
-        self._before = "\n"  # the last letter of the answer so far
+        self._before = "\n"  # the last characters of the answer so far
         self._fences = 0
         self.lone = False
         self.behind = 0
 
     @property
     def unended(self) -> bool:
-        """It was taken for thoughts from the beginning on, and no end of them has come."""
+        """Whether the text was taken for thinking because of `thinks_first`, and no closing tag has come."""
         return self.thinks_first and self._place == "thought" and not (self._thought_before or self._marked)
 
     def feed(self, text: str) -> Pieces:
-        """The pieces that are certain by now."""
+        """The pieces whose kind is certain after this text."""
         self._held += text
         if self._place == "start":
             self._find_opening_tag()
@@ -481,7 +506,7 @@ class ThinkSplitter:
         return pieces
 
     def _answer(self) -> Pieces:
-        """Text as it is, but for one end of a thought that never began."""
+        """The held text as answer, without the first closing tag that has no opening one."""
         if self.lone or self._thought_before:
             return [TextDelta(self._cut_held(len(self._held)))]
         pieces: Pieces = []
@@ -504,7 +529,7 @@ class ThinkSplitter:
         return [TextDelta(text)] if text else []
 
     def _between_marks(self) -> Pieces:
-        """The text of a reply in gpt-oss's own marks, which go; those of a call stay for whoever reads calls."""
+        """The text between gpt-oss's marks, without the marks; those of a call stay in, since `CallHolder` parses them."""
         pieces: Pieces = []
         while (at := self._held.find("<|")) >= 0:
             if at:
@@ -517,7 +542,7 @@ class ThinkSplitter:
                 self._cut_held(found.end())
             elif any(mark.fullmatch(self._held, partial=True) for mark in (_THOUGHT_MARK, _OTHER_MARK)):
                 return pieces
-            else:  # a call, or words about marks
+            else:  # a call, or text about such marks
                 pieces.append(TextDelta(self._cut_held(len(self._held))))
                 self._place, self._thought_before = "answer", True
                 return pieces
@@ -525,7 +550,7 @@ class ThinkSplitter:
         return [*pieces, TextDelta(self._cut_held(length))] if length else pieces
 
     def flush(self) -> Pieces:
-        """What was held back, when the reply is over."""
+        """The text still held back, when the reply is over."""
         held = self._cut_held(len(self._held))
         if not held.strip():
             return []

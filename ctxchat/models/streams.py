@@ -1,7 +1,7 @@
-"""The lines of providers' streams: what is odd about them is put right here for both transports; and hearing litellm's streams
-out, whose reading of them loses some.
+"""Parses the lines of providers' streams and corrects providers' deviations for both transports; and reads litellm's streams,
+patching the places where litellm would lose or misread lines.
 
-Knows the lines of a stream and where litellm takes them apart, not what a reply says.
+Knows the lines of a stream and where litellm parses them, not the contents of a reply.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 async def wait_within(seconds: float, awaited: Awaitable[T]) -> T:
-    """What is waited for. Raises TimeoutError, which says how long nothing came."""
+    """The awaited result. Raises TimeoutError after that many seconds, with a message that says how long nothing came."""
     try:
         async with asyncio.timeout(seconds):
             return await awaited
@@ -31,7 +31,7 @@ async def wait_within(seconds: float, awaited: Awaitable[T]) -> T:
 
 
 async def pieces(stream: Any, seconds: float) -> AsyncIterator[Any]:
-    """Those of a stream. Raises TimeoutError when none comes in time."""
+    """The pieces of a stream. Raises TimeoutError when none comes within `seconds`."""
     while True:
         try:
             piece = await wait_within(seconds, anext(stream))
@@ -41,7 +41,7 @@ async def pieces(stream: Any, seconds: float) -> AsyncIterator[Any]:
 
 
 class Listener(Protocol):
-    """One stream while it is read. `ended`: the provider has said why the reply ended."""
+    """Reads one of litellm's streams. `ended`: the provider has said why the reply ended."""
 
     stream: Any
 
@@ -52,7 +52,7 @@ class Listener(Protocol):
 
 
 class PlainListener:
-    """A stream that litellm reads as it comes. `seconds` 0: it looks at the time itself."""
+    """Passes on litellm's chunks as they are. `seconds` is the timeout for a chunk; 0 where litellm applies its own."""
 
     def __init__(self, stream: Any, seconds: float = 0) -> None:
         self.stream = stream
@@ -60,7 +60,7 @@ class PlainListener:
 
     @property
     def ended(self) -> bool:
-        """litellm says `stop` for a stream that ended in the middle of the reply too; what it received tells them apart."""
+        """Whether the provider sent a finish reason or its usage: litellm reports `stop` for a stream that broke off, too."""
         stream = self.stream
         return bool(stream.received_finish_reason) or bool(stream.chunks and getattr(stream.chunks[-1], "usage", None))
 
@@ -70,13 +70,13 @@ class PlainListener:
 
 
 def is_gemini(model: str) -> bool:
-    """litellm reads this model's streams as `GeminiListener` says."""
+    """Whether this model's streams need `GeminiListener`."""
     return model.startswith(("gemini/", "vertex_ai/gemini"))
 
 
 class GeminiListener:
-    """What litellm does not tell of Gemini's streams: whether a reply came to its end, and that nothing comes any more. It reads
-    them without the timeout it was given, and makes a reason up where a stream just stops."""
+    """Reads Gemini's streams with a timeout and detects whether a reply is complete: litellm ignores its timeout for them, and
+    invents a finish reason where a stream just stops."""
 
     def __init__(self, stream: Any, seconds: float) -> None:
         self.stream = stream
@@ -91,24 +91,25 @@ class GeminiListener:
             yield chunk
 
     def _watch(self, raw: Any) -> None:
-        """Look at what is read on its way into litellm's own form; where that cannot be done, every end is believed."""
+        """Look for the finish reason in Gemini's chunks before litellm converts them; where that is impossible, assume that every
+        reply is complete."""
         parse = getattr(raw, "chunk_parser", None)
         self.ended = parse is None
         if parse is None:
             return
 
-        def seen(chunk: dict[str, Any]) -> Any:
+        def watched(chunk: dict[str, Any]) -> Any:
             candidates = chunk.get("candidates") or ()
             blocked = (chunk.get("promptFeedback") or {}).get("blockReason")
             self.ended = self.ended or bool(blocked) or any(c.get("finishReason") for c in candidates)
             return parse(chunk)
 
-        raw.chunk_parser = seen
+        raw.chunk_parser = watched
 
 
 async def listen(stream: Awaitable[Any], model: str, seconds: float) -> Listener:
-    """The listener for this model's stream, once the provider has begun to answer; `seconds` without a piece are too many where
-    litellm does not look at the time. Raises what litellm raises, and TimeoutError."""
+    """The listener for this model's stream, once the provider has begun to answer. `seconds` is the timeout for a piece, applied
+    where litellm does not apply its own. Raises what litellm raises, and TimeoutError."""
     if model.startswith("bedrock/"):
         return PlainListener(await wait_within(seconds, stream), seconds)
     begun = await stream
@@ -124,13 +125,13 @@ async def listen(stream: Awaitable[Any], model: str, seconds: float) -> Listener
     if response is not None and hasattr(response, "aiter_bytes") and _of_lines(response):
         response.aiter_bytes = _readable(response.aiter_bytes)
     _mend(raw, model)
-    begun._should_fail_on_clean_eof = lambda: False  # whether a stream that just ends was whole, `ended` says
+    begun._should_fail_on_clean_eof = lambda: False  # `ended` says whether a stream that just ends was complete
     return PlainListener(begun)
 
 
 def read_line(line: str) -> dict[str, Any] | None:
-    """The object in a line of a stream; None for its end, comments and the names of events. Raises ValueError where one begins
-    that cannot be read."""
+    """The JSON object in a line of a stream; None for the end mark, comments and the names of events. Raises ValueError for an
+    object that cannot be parsed."""
     data = line.strip().removeprefix("data:").strip()
     if not data.startswith("{"):
         return None
@@ -142,7 +143,7 @@ def read_line(line: str) -> dict[str, Any] | None:
 
 
 def _read_leniently(data: str) -> Any:
-    """With NaN, and halves of characters as question marks."""
+    """Parse JSON that may contain NaN, and half surrogate pairs, which become question marks."""
     try:
         return sound(json.loads(data))
     except (ValueError, RecursionError):
@@ -150,7 +151,8 @@ def _read_leniently(data: str) -> Any:
 
 
 def mended(chunk: dict[str, Any]) -> dict[str, Any]:
-    """A chunk of OpenAI's form with what providers add in places where litellm does not look, or drops what it finds."""
+    """A chunk in OpenAI's form, corrected: providers put some fields where litellm does not look for them, or in a form it
+    drops."""
     if chunk.get("object") == "error":
         return {"error": chunk}
     groq = chunk.get("x_groq") or {}
@@ -161,17 +163,17 @@ def mended(chunk: dict[str, Any]) -> dict[str, Any]:
     chunk = _with_figures(chunk)
     for choice in chunk.get("choices") or ():
         if isinstance(choice.get("message"), dict) and not choice.get("delta"):
-            choice["delta"] = _said_at_once(choice.pop("message"))
+            choice["delta"] = _as_delta(choice.pop("message"))
         delta = choice.get("delta") or {}
         if isinstance(delta.get("tool_calls"), list):
-            delta["tool_calls"] = [_written(call) for call in delta["tool_calls"] if isinstance(call, dict)]
+            delta["tool_calls"] = [_call_in_texts(call) for call in delta["tool_calls"] if isinstance(call, dict)]
         if delta.get("reasoning_details") and delta.get("reasoning") is None:
-            delta["reasoning"] = ""  # a chunk with a signature alone counts as empty otherwise
+            delta["reasoning"] = ""  # otherwise a chunk with nothing but a signature counts as empty
     return chunk
 
 
 def told_error(chunk: dict[str, Any]) -> tuple[str, int, dict[str, Any]] | None:
-    """The error that a piece of a stream tells of: words, status (0 where it has none) and body; None for any other piece."""
+    """The error in a piece of a stream: its message, HTTP status (0 where it has none) and body; None for any other piece."""
     error = chunk.get("error")
     if not error:
         return None
@@ -180,18 +182,18 @@ def told_error(chunk: dict[str, Any]) -> tuple[str, int, dict[str, Any]] | None:
     return str(body.get("message") or json.dumps(body)), codes[0] if codes else 0, body
 
 
-def _said_at_once(message: dict[str, Any]) -> dict[str, Any]:
-    """A whole reply, which some send where a stream was asked for, as the one piece of a stream."""
+def _as_delta(message: dict[str, Any]) -> dict[str, Any]:
+    """A whole message, which some servers send although a stream was requested, as the only delta of a stream."""
     calls = message.get("tool_calls")
     if not isinstance(calls, list):
         return message
     return {**message, "tool_calls": [{**c, "index": place} for place, c in enumerate(calls) if isinstance(c, dict)]}
 
 
-def _written(call: dict[str, Any]) -> dict[str, Any]:
-    """A call whose id, name and arguments are texts, as JSON where they came as something else."""
-    given = call.get("function")
-    function = given if isinstance(given, dict) else {}
+def _call_in_texts(call: dict[str, Any]) -> dict[str, Any]:
+    """A tool call with id, name and arguments as strings; other types are encoded as JSON."""
+    sent = call.get("function")
+    function = sent if isinstance(sent, dict) else {}
     fields = {name: _as_text(function[name]) for name in ("name", "arguments") if function.get(name) is not None}
     return {**call, "id": call.get("id") and _as_text(call["id"]), "function": {**function, **fields}}
 
@@ -201,29 +203,31 @@ def _as_text(value: Any) -> str:
 
 
 def _with_figures(chunk: dict[str, Any]) -> dict[str, Any]:
-    """A chunk whose usage holds numbers only, wherever its provider puts it: litellm drops a whole reply for a figure that is
-    none."""
+    """A chunk whose usage, wherever its provider puts it, contains numbers only: litellm drops the whole reply for any other
+    value."""
     for name in ("usage", "usageMetadata"):
         if name in chunk:
-            chunk = {**chunk, name: _context_usage(chunk[name])}
+            chunk = {**chunk, name: _numbers_only(chunk[name])}
     message = chunk.get("message")
     if isinstance(message, dict) and "usage" in message:
-        chunk = {**chunk, "message": {**message, "usage": _context_usage(message["usage"])}}
+        chunk = {**chunk, "message": {**message, "usage": _numbers_only(message["usage"])}}
     return chunk
 
 
-def _context_usage(usage: Any) -> dict[str, Any] | None:
+def _numbers_only(usage: Any) -> dict[str, Any] | None:
     if not isinstance(usage, dict):
         return None
     numbers = {
         k: v for k, v in usage.items() if isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v)
     }
-    inner = {k: _context_usage(v) for k, v in usage.items() if isinstance(v, dict)}
-    told = [
-        each for each in usage.get("iterations") or () if isinstance(each, dict)
-    ]  # Anthropic's, of several calls in one
-    apart = {"iterations": [{**(_context_usage(each) or {}), "type": str(each.get("type"))} for each in told]}
-    return {**numbers, **inner, **(apart if told else {})}
+    inner = {k: _numbers_only(v) for k, v in usage.items() if isinstance(v, dict)}
+    # Anthropic's, where one request made several calls of the model
+    iterations = [
+        {**(_numbers_only(each) or {}), "type": str(each.get("type"))}
+        for each in usage.get("iterations") or ()
+        if isinstance(each, dict)
+    ]
+    return {**numbers, **inner, **({"iterations": iterations} if iterations else {})}
 
 
 def _at_once(body: bytes) -> Callable[..., AsyncIterator[bytes]]:
@@ -234,13 +238,13 @@ def _at_once(body: bytes) -> Callable[..., AsyncIterator[bytes]]:
 
 
 def _of_lines(response: Any) -> bool:
-    """A stream of text, and not of AWS's binary messages."""
+    """Whether a response is a stream of text lines, not of AWS's binary messages."""
     return "amazon" not in response.headers.get("content-type", "")
 
 
 def _readable(pieces: Callable[..., AsyncIterator[bytes]]) -> Callable[..., AsyncIterator[bytes]]:
-    """The bytes of a stream as OpenAI's library can read them: what is no character replaced, which it takes for a lost
-    connection; a whole answer as one piece of a stream; usage in numbers, calls in texts."""
+    """Corrects the bytes of a stream for OpenAI's library: replaces invalid UTF-8, which it takes for a lost connection, and
+    corrects each line."""
 
     async def read(*args: Any) -> AsyncIterator[bytes]:
         characters, held = codecs.getincrementaldecoder("utf-8")("replace"), ""
@@ -254,6 +258,7 @@ def _readable(pieces: Callable[..., AsyncIterator[bytes]]) -> Callable[..., Asyn
 
 
 def _mended_line(line: str) -> str:
+    """The line with its chunk corrected where it holds usage, calls or a whole answer; a line that cannot be parsed is kept."""
     if not ('"usage"' in line or '"tool_calls"' in line or line.startswith("{")):
         return line
     try:
@@ -268,7 +273,8 @@ def _response(raw: Any) -> Any:
 
 
 async def _refuse(response: Any) -> None:
-    """Raise the error of a whole body that came with a 200 where a stream should be, which would be read as an empty one."""
+    """Raise the error in a JSON body that came with status 200 instead of a stream, which litellm would read as an empty reply;
+    a body without an error is left to be read."""
     headers = getattr(response, "headers", {})
     if "json" not in headers.get("content-type", "") or "content-length" not in headers:
         return
@@ -282,19 +288,19 @@ async def _refuse(response: Any) -> None:
 
 
 def _mend(raw: Any, model: str) -> None:
-    """Take over where litellm takes a line apart: it ends a stream at a `[DONE]` that the model wrote, leaves out what it cannot
-    read, and knows another form of Cohere's events. Streams that other libraries read are left alone."""
+    """Replace litellm's parsing of lines: it ends a stream at a `[DONE]` that the model wrote, skips what it cannot parse, and
+    expects another form of Cohere's events. Streams that other libraries parse are left alone."""
     inner: Any = getattr(raw, "streaming_response", None)
-    if _taken_apart_by_line(raw):
+    if _parsed_by_line(raw):
         raw._handle_string_chunk = _line_handler(raw._handle_string_chunk, raw.chunk_parser)
     elif hasattr(inner, "_process_chunk"):
-        inner._process_chunk = _responses(inner._process_chunk)
+        inner._process_chunk = _responses_handler(inner._process_chunk)
     elif cohere.is_cohere(model) and hasattr(raw, "convert_str_chunk_to_generic_chunk"):
-        raw.convert_str_chunk_to_generic_chunk = _events()
+        raw.convert_str_chunk_to_generic_chunk = _cohere_handler()
 
 
-def _taken_apart_by_line(raw: Any) -> bool:
-    """True for the readers that take lines as litellm's common one does; some of those made from it take other things."""
+def _parsed_by_line(raw: Any) -> bool:
+    """Whether a stream is parsed by litellm's common line parser; some classes derived from it parse other things."""
     common = next((kind for kind in type(raw).__mro__ if kind.__name__ == "BaseModelResponseIterator"), None)
     return common is not None and type(raw)._handle_string_chunk is common._handle_string_chunk
 
@@ -311,7 +317,7 @@ def _line_handler(usual: Callable[[str], Any], parse: Callable[[dict[str, Any]],
     return handled
 
 
-def _events() -> Callable[[str], Any]:
+def _cohere_handler() -> Callable[[str], Any]:
     from litellm.llms.openai.chat.gpt_transformation import OpenAIChatCompletionStreamingHandler
 
     parser = OpenAIChatCompletionStreamingHandler(streaming_response=None, sync_stream=False)
@@ -324,8 +330,8 @@ def _events() -> Callable[[str], Any]:
     return handled
 
 
-def _responses(usual: Callable[[str], Any]) -> Callable[[str], Any]:
-    """OpenAI's newer form: litellm leaves out what it cannot read there, and the words of an error."""
+def _responses_handler(usual: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A parser for OpenAI's Responses events: litellm skips those it cannot parse, and drops an error's message."""
 
     def handled(chunk: str) -> Any:
         event = read_line(f"data: {chunk}") or {}
@@ -337,9 +343,9 @@ def _responses(usual: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def _raise_error(chunk: dict[str, Any]) -> None:
-    """Raise the error a stream tells of, with its own words and code."""
-    if told := told_error(chunk):
+    """Raise the error in a chunk, if there is one, with the provider's message and status."""
+    if error := told_error(chunk):
         from litellm.llms.openai.common_utils import OpenAIError
 
-        words, status, body = told
-        raise OpenAIError(status_code=status or 500, message=words, body=body)
+        message, status, body = error
+        raise OpenAIError(status_code=status or 500, message=message, body=body)
