@@ -1,6 +1,6 @@
-"""What turns did to files, and the ways back: undo and redo of the last turn, and rewind to before any message.
+"""Records what turns did to files, and takes it back: undo and redo of the last turn, and rewind to before any message.
 
-Each is one journal transaction, written after the files are as it says. Knows neither disks nor screens.
+Each is one journal transaction, written once the files are in the state it records. Knows neither disks nor screens.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ctxchat.core.messages import Message
 from ctxchat.core.ports import WorkspaceFiles
 
 MAX_NAMED_FILES = 20
-"""Files that the model is told of by name."""
+"""Files that a note to the model names one by one."""
 
 
 class Files:
-    """The verbs for files. Those that look change nothing; the others do all or, with CtxchatError, nothing."""
+    """The file changes of one session. Previews change nothing; the others do everything or, raising CtxchatError, nothing."""
 
     def __init__(self, conversation: Conversation, lock: SessionLock, port: WorkspaceFiles) -> None:
         self._conversation = conversation
@@ -38,7 +38,8 @@ class Files:
     # ── what calls did ──
 
     async def recover(self) -> str:
-        """Write down what a kill left open: a call that was at work, a restore that was under way. What to say of it."""
+        """Record what a killed process left open: a running call, or a restore under way. Returns sentences on it, empty for
+        nothing."""
         try:
             restored = await self._port.unfinished()
             if restored:
@@ -48,20 +49,20 @@ class Files:
             await self._port.close()
         except CtxchatError as problem:
             return str(problem)
-        told = (
+        sentences = (
             [f"An interrupted restore was brought to its end: {file_changes.files_words(restored.changes)}."]
             if restored
             else []
         )
         if changed:
             words = file_changes.files_words(changed.changes)
-            told.append(
+            sentences.append(
                 f"The call that was cut off last time had an effect: {words}. /diff shows it, /undo takes it back."
             )
-        return " ".join(told)
+        return " ".join(sentences)
 
     async def finish_cancelled_call(self) -> None:
-        """After a cancel: what the call that was at work did. Raises nothing, for the turn has to be sealed."""
+        """After a cancel: record what the cancelled call did to files. Raises nothing, since the turn still has to be sealed."""
         with suppress(CtxchatError):
             await self._finish_call()
 
@@ -75,7 +76,7 @@ class Files:
         return checkpoint
 
     def add_change(self, event: FilesChanged) -> None:
-        """A call of the turn under way changed files; written down with its result."""
+        """Record the files that a call of the turn under way changed; written together with its result."""
         self._conversation.apply_now_write_later(
             self._checkpoint(event.id, event.changes, event.call_id, event.unnamed)
         )
@@ -89,42 +90,42 @@ class Files:
         )
 
     def mark_written(self) -> None:
-        """What was noted last is on disk."""
+        """The change added last is in the journal, so the port may drop its own note of it."""
         self._port.forget()
 
     async def close(self) -> None:
-        """The session is left."""
+        """Close the port: the session ends."""
         await self._port.close()
 
-    # ── looking ──
+    # ── previews ──
 
     async def preview_undo(self) -> Restoring:
-        """What taking back the last turn that changed files would do."""
+        """What undoing the last turn that changed files would do."""
         return await self._snapshot(
             file_changes.last_turn(self._checkpoints) if file_changes.checkpoints_in_force(self._checkpoints) else ()
         )
 
     async def redoing(self) -> Restoring:
-        """What bringing back what was taken back last would do."""
+        """What redoing the change that was undone last would do."""
         last = file_changes.redoable(self._checkpoints)
         return await self._snapshot((last,) if last else ())
 
     async def rewinding(self, group_id: str) -> Restoring:
-        """What taking back all that was done since this user message would do."""
+        """What undoing all file changes since this user message would do."""
         seq = self._conversation.ledger.group(group_id).first.seq
         return await self._snapshot(file_changes.since(self._checkpoints, seq))
 
     async def unrewinding(self, change_id: str) -> Restoring:
-        """What taking back the file part of a rewind would do; nothing where it had none."""
+        """What undoing the file part of a rewind would do; nothing where it had none."""
         gone = file_changes.taken_back(self._checkpoints)
         return await self._snapshot([c for c in self._checkpoints if c.change == change_id and c.id not in gone])
 
     async def diff(self, change: FileChange) -> str:
-        """A change as text: a unified diff, or in words what it was."""
+        """A change as a unified diff, or described in words where there is no text to compare."""
         return await self._port.diff(change)
 
     async def texts(self, change: FileChange) -> tuple[str | None, str | None]:
-        """The whole text before and after; None for a side that is no text, is large or is not kept, empty for no file."""
+        """The whole text before and after; None for a side that is not text, is too large or was not kept, empty for no file."""
         return await self._port.texts(change)
 
     async def _snapshot(self, checkpoints: Sequence[Checkpoint]) -> Restoring:
@@ -139,15 +140,16 @@ class Files:
     # ── changing ──
 
     async def restore(self, wanted: Restoring, keep: Keep = "mine") -> Checkpoint:
-        """Take back what was looked at. Files a person changed, or may have, stay (`mine`), or are restored, with a copy beside
-        or without; what stood there is kept either way, and a redo brings it back. The model is told."""
+        """Carry out a preview, and tell the model by a note. `keep` decides on files that a person changed, or may have: `mine`
+        leaves them, the others restore them, with a copy beside or without. A replaced content can always be had by a redo."""
         async with self._lock.alone():
             return await self._carry_out(wanted, keep, tell=True)
 
     async def rewind(
         self, group_id: str, wanted: Restoring | None, keep: Keep = "mine"
     ) -> tuple[Checkpoint, ContextUsage]:
-        """Go back to before a user message: the talk, and the files where `wanted` was looked at. An undo takes both back."""
+        """Rewind the conversation to before a user message, and with a preview in `wanted` the files too. One undo reverts
+        both."""
         async with self._lock.alone():
             change = rewind_change(self._conversation.ledger, group_id, self._conversation.clock.now())
             self._conversation.ledger.apply(change)  # raises before anything is written
@@ -155,7 +157,7 @@ class Files:
             return done, await self._conversation.refresh()
 
     async def unrewind(self, change_id: str, wanted: Restoring, keep: Keep = "mine") -> ContextUsage:
-        """Take back a rewind, talk and files."""
+        """Undo a rewind: conversation and files."""
         async with self._lock.alone():
             conversation = self._conversation
             await self._carry_out(wanted, keep, Undone(change_id, conversation.clock.now(), conversation.as_counted))
@@ -186,7 +188,7 @@ class Files:
         return done
 
     def _note(self, done: Checkpoint):
-        """What the model has to know: its files are other ones now."""
+        """The note by which the model learns that files have changed."""
         conversation = self._conversation
         names = [c.name for c in done.changes]
         more = f" and {len(names) - MAX_NAMED_FILES} more" if len(names) > MAX_NAMED_FILES else ""

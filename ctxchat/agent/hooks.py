@@ -1,7 +1,7 @@
-"""Hooks at work: sees every event of a session and does what hooks want done about it. A faulty hook costs itself only.
+"""Runs the hooks of a session: sees every event and carries out the actions of hooks. A faulty hook never fails a turn.
 
-Commands and notices happen at once; notes and compactions wait for a place where no call is without its results, and notes go
-into the record there. Which hooks act is decided in `core.hooks`; how a command is run is handed in.
+Commands and notices happen at once; notes and compactions wait until no tool call is without its result, and notes then become
+part of the record. Which hooks act is decided in `core.hooks`; the runner of commands is passed in.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ from ctxchat.core.tool_names import claude_name
 
 
 class HookNote(msgspec.Struct, frozen=True):
-    """A text on its way into the conversation, in the name of a hook."""
+    """A text from the hook of that name, on its way into the conversation."""
 
     hook: str
     text: str
 
 
 class Notes:
-    """The notes that wait, in their order. Empty is false."""
+    """The queue of notes that wait to be written into the record; false while it is empty."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
@@ -86,24 +86,24 @@ class Notes:
         return bool(self._waiting)
 
     def add_note(self, hook: str, text: str) -> None:
-        """To go with the next request; the same words once, however many calls of a round led to them."""
+        """Queue a text for the next request; an equal note that already waits is not queued twice."""
         if (note := HookNote(hook, text)) not in self._waiting:
             self._waiting.append(note)
 
     def take_all(self) -> list[HookNote]:
-        """All that wait; none does then."""
+        """Remove and return all notes."""
         taken, self._waiting = self._waiting, []
         return taken
 
     async def write_notes(self, notes: list[HookNote]) -> None:
-        """Into the record. Raises StorageError."""
+        """Write these notes into the record. Raises StorageError."""
         conversation = self._conversation
         await conversation.flush()
         groups = [await self._group(note, seq) for seq, note in enumerate(notes, conversation.ledger.next_seq)]
         await conversation.write(Sealed(tuple(groups)))
 
     async def _group(self, note: HookNote, seq: int) -> Group:
-        """The note as it enters the record; one that is too long keeps head and tail, and the whole in a file."""
+        """The note as a group of the record; of a long one only head and tail, its whole text being saved as a file."""
         conversation = self._conversation
         text = note.text
         cap = max(200, min(conversation.options.tool_result_tokens, conversation.budget.limit // 4))
@@ -123,18 +123,18 @@ NOT_RUN = frozenset({126, 127})
 """Exit codes by which a shell says that it could not run the command."""
 
 MAX_CONTINUATIONS = 5
-"""Times in a turn that hooks can have the model go on though it is done."""
+"""How often in a turn hooks can make the model continue after it has answered."""
 
 BACKGROUND_END_S = 5.0
-"""Seconds that commands which nobody waits for have at the end of a session."""
+"""Seconds that background commands have to end by themselves when the session ends."""
 
 MAX_FAILURE_CHARS = 300
-"""Characters of a failing command's last line in its notice."""
+"""Characters of a failing command's last line of output that its notice quotes."""
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """A command that ended. `exit_code` is None where it was ended because its time was up. `output` holds standard error too,
-    except for a hook in Claude Code's form, which has that in `errors`."""
+    """The result of a command. `exit_code` is None where it was stopped at its timeout. `output` includes standard error, except
+    for a hook in Claude Code's form, where that is in `errors`."""
 
     exit_code: int | None
     output: str
@@ -142,7 +142,7 @@ class Ran(msgspec.Struct, frozen=True):
 
 
 class CommandRunner(Protocol):
-    """Runs a command line with `event` on its standard input. Being cancelled, or out of time, it leaves nothing running."""
+    """Runs a command line with `event` on its standard input. When cancelled, or at the timeout, no process is left running."""
 
     async def __call__(self, action: RunCommand, event: bytes) -> Ran: ...
 
@@ -152,7 +152,8 @@ class HookStop(CtxchatError):
 
 
 class Hooks:
-    """The hooks of one session; false where there are none. `above` is the session a sub-agent works for."""
+    """The hooks of one session; false where there are none. `above` is the id of the session a sub-agent works for, else
+    empty."""
 
     def __init__(
         self,
@@ -172,24 +173,26 @@ class Hooks:
         self._tallies: dict[str, Tally] = dict(conversation.state.hooks)
         self._notes = Notes(conversation)
         self._compactions_asked: list[Hook] = []
-        self._told: set[str] = set()  # hooks whose fault was reported
+        self._told: set[str] = set()  # names of hooks whose fault was reported
         self._left_out: set[str] = set()
         self._seen: ContextUsage | None = None  # the gauge as last shown, which counts a round that is not sealed yet
-        self._results = 0  # tokens of results that came after it
+        self._results = 0  # tokens of results that came after `_seen`
         self._calls = 0
         self._begun = False
-        self._asked_calls = 0  # calls of the turn that hooks were asked about before they ran
+        self._asked_calls = 0  # number of calls of the turn that hooks were asked about before they ran
         self._continuations = 0  # times in the turn that a hook had the model go on
-        self._stop: HookVerdict | None = None  # by which the turn ends with the round under way
-        self._ended_calls: list[dict[str, object]] = []  # of that round, as hooks read them
-        self._beside: set[asyncio.Task[None]] = set()  # commands that nobody waits for
-        self._late: list[Event] = []  # what came of them, to be told
+        self._stop: HookVerdict | None = None  # the verdict that ends the turn after the round under way
+        self._ended_calls: list[
+            dict[str, object]
+        ] = []  # the ended calls of the round under way, in the form that hooks read
+        self._beside: set[asyncio.Task[None]] = set()  # background commands
+        self._late: list[Event] = []  # events from background commands, still to be emitted
 
     def __len__(self) -> int:
         return len(self._hooks)
 
     def use(self, hooks: Sequence[Hook]) -> None:
-        """These from now on. One that was changed gets another chance, and may be reported again."""
+        """Replace the hooks. One that was changed and had been left out is run again, and may be reported again."""
         same = {hook.name for hook in hooks if hook in self._hooks}
         self._told &= same
         self._left_out &= same
@@ -198,8 +201,8 @@ class Hooks:
     # ── what the session asks for ──
 
     def run_around(self, work: Work) -> Work:
-        """The work, and after each event what hooks make of it. The end of a turn stays the last event of the turn; one that was
-        stopped sets no hook to work."""
+        """`work` with hooks run after each of its events. `TurnFinished` stays the last event of a turn, and hooks run before it;
+        a cancelled turn runs none at its end."""
 
         async def with_hooks(emit: Emit) -> None:
             async def tell(event: Event) -> None:
@@ -218,12 +221,12 @@ class Hooks:
         return with_hooks
 
     async def between(self, emit: Emit) -> None:
-        """Do what waited for a place where no call is open: one compaction, then the notes. Call it at such a place only."""
+        """Run one waiting compaction, then write the waiting notes. To be called only while no tool call is open."""
         asked, self._compactions_asked = self._compactions_asked, []
         for hook in asked:
             try:
                 if await self._made_room(hook, emit):
-                    break  # or tried to; the others asked for the same
+                    break  # made or tried: the other hooks asked for the same
             except Exception as problem:  # a strategy may come from a third party
                 for notice in self._failed(hook.name, str(problem) or type(problem).__name__):
                     await emit(notice)
@@ -232,25 +235,25 @@ class Hooks:
                 await emit(event)
 
     async def end_session(self) -> tuple[Notice, ...]:
-        """The session is left: hooks for that, and whatever still waits. What there is to say of it."""
+        """Run the hooks for the end of the session and everything that still waits. Returns their notices."""
         if not self._begun:
             return ()
         self._begun = False
-        said = list(await self._fire("session_finished", None))
-        await self._decide("session_finished", said.append, "other")
+        events = list(await self._fire("session_finished", None))
+        await self._decide("session_finished", events.append, "other")
         await self._end_background()
-        said += self._late
+        events += self._late
 
         async def keep(event: Event) -> None:
-            said.append(event)
+            events.append(event)
 
         await self._run_waiting(keep)
-        return tuple(event for event in said if isinstance(event, Notice))
+        return tuple(event for event in events if isinstance(event, Notice))
 
     # ── seeing ──
 
     async def _run_waiting(self, emit: Emit) -> None:
-        """What waits, until nothing does; what happens by it is seen like everything else."""
+        """Run waiting compactions and notes until none are left; hooks see the events of these as well."""
 
         async def tell(event: Event) -> None:
             await emit(event)
@@ -258,11 +261,11 @@ class Hooks:
 
         while self._compactions_asked or self._notes:
             await self.between(tell)
-        with suppress(StorageError):  # it stays owed
+        with suppress(StorageError):  # it is written later
             await self._conversation.flush()
 
     async def _handle_event(self, event: Event, emit: Emit) -> None:
-        """What hooks do at once about an event, told."""
+        """Run the hooks for an event, and emit what comes of them."""
         match event:
             case TurnStarted():
                 self._calls, self._results, self._asked_calls, self._continuations = 0, 0, 0, 0
@@ -307,13 +310,13 @@ class Hooks:
             return ()
         try:
             moment = moment or await self._moment(event)
-        except Exception:  # the view cannot be made: the turn meets the same next, and tells it
+        except Exception:  # the view cannot be compiled: the turn fails on the same next, and reports it
             return ()
         able = [hook for hook in self._hooks if hook.name not in self._left_out]
         said: list[Event] = []
         for hook in firing(able, name, moment, self._tallies):
             if _decides(hook):
-                continue  # asked where its answer counts
+                continue  # `_decide` asks it
             try:
                 said += await self._act(hook, event, moment)
             except CtxchatError as problem:
@@ -349,26 +352,28 @@ class Hooks:
         )
 
     async def _measured(self) -> ContextUsage:
-        """The gauge with the message that has just come; what stands around is asked by the turn itself."""
+        """The gauge with the message that has just arrived; only the first time with a full refresh, which the turn makes
+        itself."""
         return await (self._conversation.remeasure() if self._seen else self._conversation.refresh())
 
     # ── asking: what may be answered with a no ──
 
     async def before_call(self, call: ToolCall, tell: Callable[[Event], object]) -> HookVerdict:
-        """What hooks say of a call before it is checked and asked about."""
+        """The verdict of hooks on a call, before permissions are checked."""
         self._asked_calls += 1
         fields = self._call_fields(call) | {"tool_use_id": call.id}
         return self._stopping(await self._decide("tool_started", tell, claude_name(call.name), fields, call.name))
 
     async def before_asking(self, call: ToolCall, tell: Callable[[Event], object]) -> HookVerdict:
-        """What hooks say of a call that the person is about to be asked about. They can refuse it in their place."""
+        """The verdict of hooks on a call that the person is about to be asked about; hooks can refuse it in the person's
+        place."""
         fields, name = self._call_fields(call), claude_name(call.name)
         return self._stopping(await self._decide("approval_needed", tell, name, fields, call.name))
 
     async def after_call(
         self, call: ToolCall, output: ToolOutput, seconds: float, tell: Callable[[Event], object]
     ) -> str:
-        """What the model is told beside the result of a call that ran; empty for nothing."""
+        """The text that hooks add to the result of a call that ran; empty for nothing."""
         fields = self._call_fields(call) | {"tool_use_id": call.id}
         self._ended_calls.append(fields | {"tool_response": output.text})
         fields |= {"duration_ms": round(seconds * 1000)}
@@ -382,7 +387,8 @@ class Hooks:
         return "\n".join(text for text in (said.reason if said.blocks else "", said.context) if text)
 
     async def after_round(self, calls: Sequence[ToolCall], emit: Emit) -> None:
-        """These calls of a reply are done, and in the record. Raises HookStop where a hook does not let the model go on."""
+        """Run the hooks for a finished round, whose calls are in the record already. Raises HookStop where a hook ends the
+        turn."""
         ids = {call.id for call in calls}
         ended, self._ended_calls = [each for each in self._ended_calls if each["tool_use_id"] in ids], []
         said: list[Event] = []
@@ -399,7 +405,7 @@ class Hooks:
             )
 
     def _stopping(self, verdict: HookVerdict) -> HookVerdict:
-        """The verdict on a call; where it stops everything, the turn ends with its round."""
+        """Returns the verdict, and remembers one that stops everything: the turn then ends after this round."""
         self._stop = verdict if verdict.stops else self._stop
         return verdict
 
@@ -411,7 +417,7 @@ class Hooks:
         await self._let_through("turn_started", emit, "", {"prompt": text})
 
     async def before_command(self, called: FilledPrompt, text: str, emit: Emit) -> None:
-        """As `before_message`, of a message that calls a skill, command or prompt by its name."""
+        """Like `before_message`, for a message that calls a skill, command or prompt by its name."""
         file = called.file
         fields = {
             "expansion_type": "mcp_prompt" if file.origin == "server" else "slash_command",
@@ -430,7 +436,7 @@ class Hooks:
             raise CtxchatError(f"Not sent: a hook does not allow it. {verdict.reason}".rstrip())
 
     async def wants_more(self, answer: str, emit: Emit) -> bool:
-        """Whether the model is to go on though it is done: what a hook says to that waits as a note then."""
+        """Whether a hook makes the model continue after its `answer`; the hook's reason then waits as a note."""
         fields = {"stop_hook_active": self._continuations > 0, "last_assistant_message": answer}
         said: list[Event] = []
         verdict = await self._decide("turn_finished", said.append, fields=fields)
@@ -448,12 +454,12 @@ class Hooks:
 
     @property
     def _agent_type(self) -> str:
-        """The sub-agent by Claude Code's name."""
+        """The sub-agent's type by Claude Code's name for it."""
         agent = self._conversation.agent
         return CLAUDE_AGENTS.get(agent, agent)
 
     async def before_compaction(self, reason: Reason, instructions: str, emit: Emit) -> HookVerdict:
-        """What hooks say of a compaction that is due; `context` is what it must keep."""
+        """The verdict of hooks on a compaction that is due; its `context` says what the compaction must keep."""
         trigger = "manual" if reason in {"manual", "model"} else "auto"
         said: list[Event] = []
         fields = {"custom_instructions": instructions}
@@ -470,8 +476,9 @@ class Hooks:
         fields: Mapping[str, object] | None = None,
         tool: str = "",
     ) -> HookVerdict:
-        """Ask the hooks whose answer counts, one after another, until one blocks; what they say goes on to the next. Those in
-        Claude Code's form are not asked in a sub-agent about what there is with a person only."""
+        """The joint verdict of the hooks whose answer counts, asked one after another until one blocks or stops; later answers
+        are merged over earlier ones. Events that only exist with a person do not ask hooks in Claude Code's form in a
+        sub-agent."""
         hooks = [
             h for h in self._hooks if h.event == name and not (self._above and name in OF_THE_PERSON and _is_claude(h))
         ]
@@ -506,7 +513,7 @@ class Hooks:
         return msgspec.structs.replace(verdict, context="\n".join(context))
 
     def _note_once(self, hook: str, text: str) -> None:
-        """A note, where a sub-agent that is asked more does not have it still from its first start."""
+        """Queue a note, unless a sub-agent that is given more work still has it in view from its first start."""
         if not (self._above and any(text in item.message.text for item in self._conversation.view.items)):
             self._notes.add_note(hook, text)
 
@@ -539,7 +546,8 @@ class Hooks:
         return said
 
     async def _asked_moment(self, tool: str) -> Moment:
-        """The moment of an answer that counts. A call that is asked about has not started: it is counted with those before."""
+        """The moment for a hook whose answer counts. The call it is asked about has not started yet, but is counted all the
+        same."""
         if not tool:
             return self._moment_of(self._seen or self._conversation.context_usage)
         moment, asked = await self._moment(ToolStarted("", tool, {})), self._asked_calls
@@ -547,7 +555,8 @@ class Hooks:
         return msgspec.structs.replace(moment, tool_calls=asked, session_calls=before + asked)
 
     def _claude_line(self, fields: Mapping[str, object]) -> bytes:
-        """What a hook in Claude Code's form reads. There is no file of the conversation in its form."""
+        """The JSON line that a hook in Claude Code's form reads. `transcript_path` is empty: no transcript file in its form
+        exists."""
         own = self._conversation.journal.session
         session = {"session_id": self._above or own, "transcript_path": ""}
         if self._above:
@@ -574,7 +583,7 @@ class Hooks:
         return ()
 
     def _begin(self, hook: Hook, action: RunCommand, line: bytes, name: HookEvent) -> None:
-        """Run a command that nobody waits for: words for the model are a note with the next request then."""
+        """Start a background command; text it has for the model becomes a note with the next request."""
 
         async def run() -> None:
             try:
@@ -596,7 +605,7 @@ class Hooks:
         task.add_done_callback(self._beside.discard)
 
     async def _end_background(self) -> None:
-        """None goes on beyond the session, but each has a moment to end by itself."""
+        """End the background commands, after `BACKGROUND_END_S` in which each may end by itself."""
         left = list(self._beside)
         if left:
             await asyncio.wait(left, timeout=BACKGROUND_END_S)
@@ -622,7 +631,7 @@ class Hooks:
         return ()
 
     async def _made_room(self, hook: Hook, emit: Emit) -> bool:
-        """A compaction was made, or tried; not where there is nothing to free."""
+        """Run the compaction a hook asked for. True if one was made or tried, False where there was nothing to free."""
         action = cast("CompactContext", hook.action)
         record = await self._compactor.for_hook(emit, action.strategy, action.instructions)
         if record and record.outcome == "compacted":
@@ -630,7 +639,7 @@ class Hooks:
         return record is not None
 
     async def _delivered(self) -> Sequence[Event]:
-        """Notes into the record. Where the store refuses they are given up: what was said comes first."""
+        """Write the waiting notes into the record; if the store refuses they are dropped. Returns the events to emit."""
         notes = self._notes.take_all()
         names = tuple(dict.fromkeys(note.hook for note in notes))
         try:
@@ -641,14 +650,15 @@ class Hooks:
         return (*said, await self._conversation.remeasure())
 
     def _did(self, hook: Hook) -> None:
-        """Count it. It is written down with whatever comes next: now, in a round, that would forget the round's partial."""
+        """Count a run of a hook. It is written with the next record: writing now, during a round, would discard the saved partial
+        round."""
         turn = self._conversation.ledger.turn
         self._tallies[hook.name] = self._tallies.get(hook.name, Tally()).count_turn(turn)
         if hook.counts:
             self._conversation.write_later(HookFired(hook.name, turn, self._conversation.clock.now()))
 
     def _failed(self, hook: str, why: str) -> Sequence[Notice]:
-        """Said once for each hook; the first time tells what there is to mend."""
+        """A notice of a hook's fault, only the first time for each hook."""
         if hook in self._told:
             return ()
         self._told.add(hook)
@@ -657,7 +667,8 @@ class Hooks:
     def _event_line(
         self, hook: Hook, event: Event | None, moment: Moment, told: Mapping[str, object] | None = None
     ) -> bytes:
-        """The event as `run --json` shows it, with the hook's name and what its condition saw, in plain ASCII."""
+        """The JSON line that a hook of our own form reads: the event as in `run --json`, the hook's name and the moment its
+        condition saw, in ASCII."""
         at = self._conversation.clock.now()
         body = fields(event, at) if event else {}
         head = {"type": hook.event, "session": self._conversation.journal.session, "at": at}
@@ -666,7 +677,7 @@ class Hooks:
 
 
 _NOTED: frozenset[HookEvent] = frozenset({"session_started", "turn_started", "subagent_started", "command_called"})
-"""What a hook says to these is a note for the model."""
+"""Events for which a hook's context becomes a note for the model."""
 
 
 def _is_claude(hook: Hook) -> bool:
@@ -674,7 +685,7 @@ def _is_claude(hook: Hook) -> bool:
 
 
 def _decides(hook: Hook) -> bool:
-    """Its answer counts, so it is asked before, or where the answer goes to."""
+    """Whether the hook's answer counts, so that `_decide` asks it and `_fire` does not."""
     return isinstance(hook.action, RunCommand) and (_is_claude(hook) or hook.event in ASKED)
 
 

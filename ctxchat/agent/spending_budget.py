@@ -1,6 +1,6 @@
-"""Holds every model call of a session, of its summaries and of its sub-agents against the spending limits, before it is made.
+"""Checks every model call of a session, of its summaries and of its sub-agents against the spending limits, before it is made.
 
-Knows no provider, no settings file and no store: the day's sum over all sessions is kept by whoever hands it in.
+Knows no provider, no settings file and no store: the day's sum over all sessions is kept behind `DayTotal`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from ctxchat.core.ports import ModelPort, ModelRequest
 from ctxchat.core.prices import ModelPrices
 
 MAX_COUNT_RATIO = 1.35
-"""A server's tokenizer may count so many times what we do."""
+"""Most by which a server's token count may exceed ours, as a factor."""
 
 USUAL_OUTPUT_TOKENS = 32_000
-"""Tokens a reply may have where nothing says how many."""
+"""Tokens assumed as a reply's limit where a request states none."""
 
 
 class DayTotal(Protocol):
@@ -40,12 +40,13 @@ class DayTotal(Protocol):
 
     async def today(self) -> float: ...
     async def add(self, usd: float) -> float:
-        """Count this in; the sum then."""
+        """Add an amount, and return the new sum."""
         ...
 
 
 class SpendingBudget:
-    """What may still be spent by a session and all its sub-agents; `cost_usd` is what it has cost already."""
+    """The budget of a session and all its sub-agents. `cost_usd` is what the session has cost already; `day` holds the sum over
+    all sessions."""
 
     _SCOPES: ClassVar[tuple[Scope, ...]] = SCOPES
 
@@ -61,42 +62,43 @@ class SpendingBudget:
         self._session = session
         self._spent: dict[Scope, Spend] = {"session": Spend(cost_usd)}
         self._day = day
-        self._reserved = Spend()  # the most that calls under way can come to
+        self._reserved = Spend()  # the most that the calls under way can cost
         self._calls = _Calls()
         self._told: set[tuple[Scope, bool, float]] = set()
         self.reached: Limit | None = None
-        """The limit that the last call of this turn was not made for."""
+        """The limit for which a call of this turn was refused; None where none was."""
 
     def begin_turn(self, session: str) -> None:
-        """What comes now is another turn's; one of a sub-agent is a part of its caller's."""
+        """Start the limit of a turn anew; a sub-agent's turn counts as a part of its caller's."""
         if session == self._session:
             self._spent["turn"] = Spend()
             self.reached = None
 
     def in_force(self) -> tuple[Limit, ...]:
-        """The limits that are set, with what is spent of each; calls under way count at their dearest."""
+        """The limits that are set, with what is spent of each; calls under way count with the most they can cost."""
         return self._in_force()
 
     def _in_force(self, reserved: Spend | None = None) -> tuple[Limit, ...]:
-        """The same; calls under way count for as much as is `reserved`, None for their dearest."""
-        held = self._reserved if reserved is None else reserved
-        spent: dict[Scope, Spend] = {s: self._spent.get(s, Spend()) + held for s in self._SCOPES}
+        """Like `in_force`, with `reserved` counted for the calls under way; None for the most they can cost."""
+        pending = self._reserved if reserved is None else reserved
+        spent: dict[Scope, Spend] = {s: self._spent.get(s, Spend()) + pending for s in self._SCOPES}
         return tuple(limits_in_force(self.limits, spent))
 
     def warnings(self) -> tuple[str, ...]:
-        """A sentence for each limit that is nearly spent, once."""
-        found: list[str] = []
+        """A sentence for each limit that is nearly spent, only once for each."""
+        sentences: list[str] = []
         for limit in limits_in_force(self.limits, self._spent):
             key = (limit.scope, limit.in_tokens, limit.most)
             if limit.spent >= limit.most * WARNING_SHARE and key not in self._told:
                 self._told.add(key)
-                found.append(f"{limit.words} is spent.")
-        return tuple(found)
+                sentences.append(f"{limit.words} is spent.")
+        return tuple(sentences)
 
     async def admit(self, model: ModelPort, request: ModelRequest) -> tuple[ModelRequest, Spend]:
-        """The request, its reply made as short as the limits want it, and what it can cost at most; `pay` it when it has ended.
-        Waits, holding nothing back, for calls under way where only what these may cost is in its way: they mostly cost far less.
-        Raises ModelError (`limit`) where not even a short reply would keep to the limits."""
+        """The request, with its reply shortened to fit the limits, and the most it can cost, which is reserved until `pay`.
+
+        Where the request only does not fit because of what calls under way might cost, it waits for these without reserving
+        anything: they mostly cost far less. Raises ModelError (`limit`) where not even a short reply fits."""
         prices, prompt = model.prices(), int(request.view.raw * MAX_COUNT_RATIO) + 1
         wanted = request.max_output or USUAL_OUTPUT_TOKENS
         while True:
@@ -114,7 +116,7 @@ class SpendingBudget:
         return (request if room == wanted else msgspec.structs.replace(request, max_output=room)), reserved
 
     async def pay(self, reserved: Spend, usage: Usage | None, *, begun: bool) -> None:
-        """A call is over: it cost what its `usage` says; one that had `begun` and says nothing may have cost all."""
+        """Book an ended call by its `usage`. One that had `begun` and reports no usage is booked with all that was reserved."""
         paid = Spend(usage.cost_usd, usage.prompt + usage.completion) if usage else reserved if begun else Spend()
         try:
             await self._pay_day(paid)
@@ -142,18 +144,18 @@ class SpendingBudget:
             self._spent["day"] = Spend(await self._day.add(paid.usd))
 
     def _reserve(self, most: Spend) -> None:
-        """Hold back what a call can cost at most."""
+        """Reserve the most that a call can cost."""
         self._reserved += most
 
     def _settle(self, reserved: Spend, paid: Spend) -> None:
-        """What was held back for a call, against what it cost."""
+        """Release what was reserved for a call, and book what it cost."""
         self._reserved = Spend(self._reserved.usd - reserved.usd, self._reserved.tokens - reserved.tokens)
         for scope in self._SCOPES:
             if scope != "day":
                 self._spent[scope] = self._spent.get(scope, Spend()) + paid
 
     def raise_limit(self, scope: Scope, most: float, *, in_tokens: bool = False) -> None:
-        """So many US dollars (or tokens) from now on, for this session; 0 for no limit."""
+        """Set a limit in US dollars (or tokens) for the rest of this session; 0 for no limit."""
         changed = {f"{scope}_tokens": round(most)} if in_tokens else {scope: most}
         self.limits = msgspec.structs.replace(self.limits, **changed)
 
@@ -161,7 +163,8 @@ class SpendingBudget:
 def _longest_reply(
     limits: Iterable[Limit], prices: ModelPrices | None, prompt: int, wanted: int
 ) -> tuple[int, Limit | None]:
-    """Tokens that a reply may have, of those it wants; and the limit that leaves too few."""
+    """Most tokens that a reply may have, up to `wanted`, for a prompt of `prompt` tokens; and the limit that leaves too few, or
+    None."""
     room = wanted
     for limit in limits:
         most = longest_reply(limit, prices, prompt)
@@ -172,12 +175,12 @@ def _longest_reply(
 
 
 class _Calls:
-    """The calls of a session and all its sub-agents that are under way."""
+    """Counts the calls under way of a session and all its sub-agents."""
 
     def __init__(self) -> None:
         self.under_way = 0
         self.one_ended = asyncio.Event()
-        """Set when the next of them has ended; there is another one from then on."""
+        """Set when the next call ends; a new event then takes its place."""
 
     def begin(self) -> None:
         self.under_way += 1
@@ -189,7 +192,7 @@ class _Calls:
 
 
 class TaskBudget(SpendingBudget):
-    """What a sub-agent may still spend on its task; all of it is spent by its caller as well, `above`, where it is told of."""
+    """The budget of a sub-agent's task. All it spends counts for its caller's budget (`above`) too, which also gives warnings."""
 
     _SCOPES = ("task",)
 

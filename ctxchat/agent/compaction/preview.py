@@ -1,4 +1,4 @@
-"""A compaction as the preview shows it before it runs: its steps, the tokens they free, the price, which model sees the text."""
+"""Describes a compaction before it runs: its steps, the tokens they free, the price, and which model reads the text."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Preview(msgspec.Struct, frozen=True):
 
     `after` is the gauge as it would be, without a draft; `after_range` the least and the most it may show: they differ while no
     summary of this model has been seen. `plan` is None when there is nothing to free; `reason` then says why in a sentence.
-    `other_steps` are no part of the plan: what each would free besides, or why it frees nothing.
-    `seconds` and `cost_usd` are estimates for the summary call; `model` is the one that would write it (empty: none is
-    needed), `other_provider` True when that is not the provider in use. `rewrite` is what it does to what was sent. `pinned`
-    counts groups that stay as they are. `facts_text` is what the model would read of the facts. `after_messages` counts the
-    messages of the view then, `folded_messages` those touched for the first time. `files` would be shown as they are on disk
-    now. `changes` are the ids of the changes in force: the plan holds while they stay the same. `missed` says in a sentence
-    by how much the target is missed and why; empty where it is met.
+    `other_steps` are no part of the plan: what each would free besides, or why it frees nothing. `seconds` and `cost_usd` are
+    estimates for the summary call; `model` is the one that would write it (empty: none is needed), `other_provider` True when
+    that is not the provider in use. `rewrite` is the part of the last request it changes. `pinned` counts groups that stay as
+    they are. `facts_text` is what the model would read of the facts. `after_messages` counts the messages of the view then,
+    `folded_messages` those touched for the first time. `files` would be shown as they are on disk now. `changes` are the ids of
+    the changes in force: the plan holds while they stay the same. `missed` says in a sentence by how much the target is missed
+    and why; empty where it is met.
     """
 
     before: ContextUsage
@@ -81,7 +81,7 @@ class Preview(msgspec.Struct, frozen=True):
 def rewrite_of(
     plan: Plan, view: View, context_usage: ContextUsage, *, binds: bool, head: bool = False
 ) -> PrefixRewrite:
-    """What a plan does to what was sent; `binds` as in `rewrite`, `head`: what stands before all messages changes, too."""
+    """How much of the last request's beginning a plan changes; `binds` as in `rewrite`; `head`: the head changes as well."""
     changed = {
         group
         for step in plan.steps

@@ -1,6 +1,6 @@
-"""Summaries written by a model: whole groups in chunks that fit its window, each merged into the record so far.
+"""Has a model write summaries: it reads whole groups in chunks that fit its window, and merges each into the record so far.
 
-What it reads is data. A summary that was cut off, called a tool or came back empty is an error, never a result.
+A reply that was cut off, called a tool or is empty is an error, never a result.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from ctxchat.core.tokens import Count
 from ctxchat.core.view import Item, View
 
 MAX_FILLED_SHARE = 0.75
-"""Share of the free window that is filled: counts are estimates, and this model may never have been calibrated."""
+"""Share of the free window that a chunk may fill: counts are estimates, and this model may never have been calibrated."""
 
 MAX_REREAD_PARTS = 3
-"""Parts up to which the messages behind another agent's summary are read anew; beyond, that summary stands for the earliest."""
+"""Most chunks in which messages that another agent summarised are read anew; beyond, its summary stands for the earliest."""
 
 SAMPLE_CHARS = 8_000
-"""Characters of what the agent answered by which the tokens of a word are told."""
+"""Characters of the agent's replies from which the tokens of a word are estimated."""
 
 OPENING_CHARS = 200
-"""Characters of a reply from which it is taken for a summary, and told."""
+"""Characters after which a reply is taken to be a summary, and passed on as it arrives."""
 
 MIN_CHUNK_TOKENS = 500
-"""Tokens of a chunk below which it is not worth asking."""
+"""Least tokens of a chunk: a smaller one is not worth a call."""
 
 
 MAX_INSTRUCTIONS_CHARS = 16_384
-"""Characters of what a provider's own compaction is told."""
+"""Most characters of the instructions to a provider's own compaction."""
 
 WithinNews = str | Usage | PrefixRead
 
 
 class ModelSummariser:
-    """Fulfils `core.ports.Summariser` with any model; `own` is the conversation's. `by_provider`: its provider's own compaction
-    is asked first, until it is refused."""
+    """Implements `core.ports.Summariser` with any model. `own`: it is the conversation's model, which can summarise from its
+    cached context. `by_provider`: the provider's own compaction is tried first, until it is refused."""
 
     def __init__(
         self,
@@ -70,13 +70,14 @@ class ModelSummariser:
 
     @property
     def model(self) -> str:
-        """Who writes."""
+        """The name of the model that writes."""
         return self._model.name
 
     async def summarise(self, task: SummaryTask) -> AsyncGenerator[SummaryNews, None]:
-        """The summary piece by piece, and the usage of each call. Only the last of several chunks is told as it comes.
+        """The summary piece by piece, and the usage of each call. Of several chunks only the last one's text is passed on.
 
-        A chunk that this model refuses as too long is cut anew, once, to what its server says it holds, or to half.
+        Where the model refuses a chunk as too long, all is cut into chunks again, once, to the window its server states, or to
+        half.
         """
         window = (await self._model.window()).tokens
         if task.shorten:
@@ -128,7 +129,7 @@ class ModelSummariser:
                 window = min(stated_window(problem) or window, (room + fixed) // 2)
 
     def _ways_within(self, task: SummaryTask) -> Iterator[Callable[[ArrivingReply], AsyncGenerator[WithinNews, None]]]:
-        """How the conversation itself can be summarised, the wanted way first."""
+        """The calls that can summarise within the conversation's own context, the preferred one first."""
         if task.within is None:
             return
         if self._by_provider and self._model.compacts:
@@ -138,8 +139,8 @@ class ModelSummariser:
     async def _compacted(
         self, task: SummaryTask, request: ModelRequest, draft: ArrivingReply
     ) -> AsyncGenerator[WithinNews, None]:
-        """The summary of the provider's own compaction, which is told what a record is; nothing where that is too long for it. Of
-        what it signs only the text is kept."""
+        """The summary by the provider's own compaction, instructed to write a record; nothing where the instructions are too long
+        for it. Only the text is kept of its signed result."""
         asked = f"{self._prompt('summary_within', task)}\n\n{within_text(task)}"
         if len(asked) > MAX_INSTRUCTIONS_CHARS:
             return
@@ -162,14 +163,14 @@ class ModelSummariser:
     async def _within(
         self, task: SummaryTask, request: ModelRequest, draft: ArrivingReply
     ) -> AsyncGenerator[WithinNews, None]:
-        """The answer to what is asked behind the conversation, told once it is sure to be text: a model may go on with the work
-        instead."""
+        """The summary that the model writes when asked after the last message of the conversation. Passed on only once it is
+        surely a record: the model may continue its work instead."""
         room = self._update_room(task, task.previous)
         asked = f"{self._prompt('summary_within', task, task.previous)}\n\n{within_text(task, update=bool(room))}"
         at = max((item.message.seq for item in request.view.items), default=0) + 1
         view = request.view.followed_by([Message(at, "user", asked)], self._model.count)
         request = msgspec.structs.replace(request, view=view)
-        held, started = list[str](), self._clock.now()
+        pending, started = list[str](), self._clock.now()
         async with aclosing(self._stream_model(request, draft)) as news:
             async for each in news:
                 if isinstance(each, Usage):
@@ -177,18 +178,18 @@ class ModelSummariser:
                     if not each.estimated:
                         yield PrefixRead(self.model, started, each.cached)
                     continue
-                held.append(each)
+                pending.append(each)
                 if not room and len(draft.text) >= OPENING_CHARS:
-                    yield "".join(held)
-                    held.clear()
+                    yield "".join(pending)
+                    pending.clear()
         if room:
-            held = [updated(task.previous, _checked(draft))] if _is_record(draft.text) else []
-        if _is_record(draft.text) and (rest := "".join(held)):
+            pending = [updated(task.previous, _checked(draft))] if _is_record(draft.text) else []
+        if _is_record(draft.text) and (rest := "".join(pending)):
             yield rest
 
     def _prompt(self, opening: str, task: SummaryTask, previous: str = "", *, whole: bool = False) -> str:
-        """The prompt, with the room in words as long as this model's are in this conversation. Of a record that has room for more
-        only what changes is asked for, unless the `whole` of it is wanted."""
+        """The system prompt, with the length limit in words, converted from tokens by this conversation's text. Of a record that
+        has room for more, only the changes are asked for, unless `whole` is set."""
         sample = (
             task.shorten
             or task.previous
@@ -201,12 +202,12 @@ class ModelSummariser:
         return f"{prompt(opening)}\n\n{prompt('record')}\n\n{length}"
 
     def _update_room(self, task: SummaryTask, previous: str) -> int:
-        """Tokens that what changes in the record so far may take; 0 where all of it is to be written."""
+        """Most tokens of an update to the record so far; 0 where the whole record is to be written."""
         return room_for_update(previous, task.max_tokens, self._model.count) if task.max_tokens else 0
 
     async def _merged(self, task: SummaryTask, pieces: Sequence[str], output: int) -> AsyncGenerator[str | Usage, None]:
-        """The pieces one after the other, each with what was made of the ones before. What is only an update is told once it is
-        put in; where a reply is none, the whole record is asked for."""
+        """Summarise the chunks in order, each merged into the record from those before it. An update is passed on as the whole
+        updated record; where a reply cannot be applied as an update, the whole record is asked for."""
         record = task.previous
         for number, piece in enumerate(pieces, 1):
             last, whole = number == len(pieces), ""
@@ -229,7 +230,7 @@ class ModelSummariser:
             record = whole
 
     async def _stream_model(self, request: ModelRequest, draft: ArrivingReply) -> AsyncGenerator[str | Usage, None]:
-        """The text of one call as it comes, and its usage; all of it is in `draft` then."""
+        """The text of one call as it arrives, and its usage; the whole reply collects in `draft`."""
         async with aclosing(stream_reply(self._model, request, self._clock, 1, budget=self._budget)) as stream:
             async for news in stream:
                 if isinstance(news, Retry):
@@ -242,8 +243,8 @@ class ModelSummariser:
 
 
 def _saying(system: str, text: str, output: int, count: Count) -> ModelRequest:
-    """A call that says this, for a reply of at most `output` tokens. Counted: a limit holds for it, and a server's figures are
-    judged by it."""
+    """A request of a system prompt and a text, for a reply of at most `output` tokens. Its tokens are counted, since spending
+    limits need them and a server's figures are checked against them."""
     items = (
         Item(Message(seq=0, role="system", content=system), "system", count(system), "system"),
         Item(Message(seq=0, role="user", content=text), "user", count(text), "user"),
@@ -252,12 +253,12 @@ def _saying(system: str, text: str, output: int, count: Count) -> ModelRequest:
 
 
 def _is_record(text: str) -> bool:
-    """A reply that is a record, or an update of one, and no remark on the work."""
+    """Whether a reply is a record, or an update of one, and not a remark on the work."""
     return len(text) >= OPENING_CHARS or text.lstrip().startswith("#")
 
 
 def _checked(draft: ArrivingReply) -> str:
-    """The text of a whole summary. Raises ModelError for one that is none."""
+    """The text of a complete summary. Raises ModelError (`bad_summary`) for any other reply."""
     end = draft.end
     if end is None:
         raise ModelError("The summary broke off before its end.", kind="bad_summary")

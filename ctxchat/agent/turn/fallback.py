@@ -1,7 +1,7 @@
-"""Who answers when the model in force fails for good: its fallback, then that one's own, each once in a turn.
+"""Puts a fallback model in force when the present one fails for good: its fallback, then the fallback's own, each once a turn.
 
-The fallback answers for the rest of the turn. The next message asks the chosen model first again, once and without waiting:
-it comes back by itself, and an outage costs one refused request a message instead of a series.
+The fallback answers for the rest of the turn. The next message asks the chosen model first again, once and without retries: so
+the session returns to it by itself, and an outage costs each message one refused request instead of a series.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ctxchat.core.ports import ModelPort
 FOR_GOOD = frozenset(
     {"rate_limit", "quota", "auth", "settings", "not_found", "timeout", "connection", "server", "worker"}
 )
-"""What another model may not suffer from; a refusal of what was said, or of its length, is not among them."""
+"""Kinds of failure that another model may not have. A refusal of a message's content, or of its length, is not among them."""
 
 
 class Fallback:
@@ -24,26 +24,26 @@ class Fallback:
     def __init__(self, conversation: Conversation, setup: Setup) -> None:
         self._conversation = conversation
         self._setup = setup
-        self._away: ModelKnowledge | None = None  # what is known of the chosen model, while another answers for it
-        self._failed: set[str] = set()  # in this turn
+        self._away: ModelKnowledge | None = None  # knowledge of the chosen model, while a fallback answers
+        self._failed: set[str] = set()  # names of models that failed in this turn
 
     @property
     def retries(self) -> int:
-        """How often a call to the model in force may be tried again."""
+        """How often a call to the present model may be retried."""
         return 0 if self._conversation.model.name in self._setup.doubted else self._conversation.options.retries
 
     def in_vain(self, problem: ModelError) -> bool:
-        """Trying again is not worth the wait: it said nothing for as long as anybody waits, and another one stands by."""
+        """Whether a retry is not worth the wait: the model timed out, and a fallback is available."""
         return problem.kind == "timeout" and self._next(problem) is not None
 
     def answered(self) -> None:
-        """The model in force has replied."""
+        """Note that the present model has replied: its calls may be retried again."""
         self._setup.doubted.discard(self._conversation.model.name)
 
     async def step_in(self, problem: ModelError) -> str:
-        """Put the next fallback in force; a sentence for the person, or empty where there is none or it would not help.
+        """Put the next fallback in force. Returns a sentence for the person, empty where there is none or it would not help.
 
-        Raises `problem`, with what is wrong in its hint, where the fallback cannot be had.
+        Raises `problem`, with the reason added to its hint, where the fallback cannot be opened.
         """
         conversation = self._conversation
         failing = conversation.model
@@ -62,7 +62,7 @@ class Fallback:
         return f"{failing.name}: {_sentence(problem)} {model.name} answers this turn; {next_time}"
 
     def step_back(self) -> bool:
-        """The turn is over: the chosen model is in force again. False where it was all the time."""
+        """At the end of a turn: put the chosen model in force again. False where no fallback had replaced it."""
         self._failed.clear()
         if self._away is None:
             return False
@@ -73,7 +73,7 @@ class Fallback:
         return True
 
     def _next(self, problem: ModelError) -> ModelPort | None:
-        """The fallback of the model in force, unless it has failed in this turn. Raises as `step_in`."""
+        """The fallback of the present model, unless it has failed in this turn. Raises like `step_in`."""
         try:
             model = self._setup.fallback()
         except CtxchatError as trouble:
@@ -83,6 +83,6 @@ class Fallback:
 
 
 def _sentence(problem: ModelError) -> str:
-    """What happened, with the remedy where it will not pass by itself."""
+    """The error as a sentence, with its hint unless the error is transient."""
     text = problem.text if problem.text[-1:] in ".!?…" else f"{problem.text}."
     return text if problem.transient or not problem.hint else f"{text} {problem.hint}"

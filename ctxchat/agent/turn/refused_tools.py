@@ -1,4 +1,6 @@
-"""Which tools a server refuses, where its refusal names none: small requests with some of them, halved until one is left."""
+"""Finds the tools whose schemas a server refuses, where its error names none: sends small requests with some of the tools, and
+halves the refused set until single tools are left.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,14 @@ from ctxchat.core.refused import blames_tools
 from ctxchat.core.view import Item, View
 
 MAX_PROBES = 30
-"""Requests of one search: enough for two tools among a hundred."""
+"""Most requests of one search: enough to find two tools among a hundred."""
 
 MAX_PROBE_TOKENS = 16
-"""Tokens of a reply: the fewest that every provider takes."""
+"""Most tokens of a probe's reply: the smallest limit that every provider accepts."""
 
 
 class RefusedTools:
-    """A search, by at most `MAX_PROBES` requests to the model of the conversation. Nothing of them stays in it."""
+    """One search, by at most `MAX_PROBES` requests to the conversation's model, which leave no trace in the conversation."""
 
     def __init__(self, conversation: Conversation, retries: int) -> None:
         self._conversation = conversation
@@ -34,8 +36,8 @@ class RefusedTools:
         self._cost_usd = 0.0
 
     async def find(self, tools: Sequence[ToolSpec]) -> tuple[str, ...]:
-        """The names of those that are refused; none where a request is not refused for its tools. What the search costs
-        is booked."""
+        """The names of the refused tools; empty where requests are not refused because of tools. The cost of the search is booked
+        to the session."""
         try:
             if await self._refuses(()) is not False or not await self._refuses(tools):
                 return ()
@@ -45,19 +47,19 @@ class RefusedTools:
                 self._conversation.apply_now_write_later(Spent(self._conversation.model.name, self._cost_usd))
 
     async def _among(self, tools: Sequence[ToolSpec]) -> Sequence[ToolSpec]:
-        """Those of a refused list that are refused by themselves; all of it where it is only refused together, or the search is
-        over."""
+        """The tools of a refused list that are refused alone too; the whole list where they are only refused together, or no
+        requests are left."""
         half = len(tools) // 2
         if not half or not self._left:
             return tools
-        found: list[ToolSpec] = []
+        refused: list[ToolSpec] = []
         for part in (tools[:half], tools[half:]):
             if await self._refuses(part) is not False:
-                found += await self._among(part)
-        return found or tools
+                refused += await self._among(part)
+        return refused or tools
 
     async def _refuses(self, tools: Sequence[ToolSpec]) -> bool | None:
-        """Whether the server refuses a request with these for how they are described; None where that is not to be had."""
+        """Whether the server refuses a request because of the schemas of these tools; None where that could not be found out."""
         if not self._left:
             return None
         self._left -= 1
@@ -78,6 +80,6 @@ class RefusedTools:
             if blames_tools(problem):
                 return True
             if problem.kind not in {"empty", "interrupted"}:
-                self._left = 0  # nobody answers: what is open stays suspect
+                self._left = 0  # the server does not answer: tools not yet probed stay suspect
                 return None
         return False
