@@ -84,7 +84,8 @@ class View(msgspec.Struct, frozen=True, dict=True):
         return {name: total(mixes) for name, mixes in found.items()}
 
     def followed_by(self, messages: Sequence[Message], count: Callable[[str], int]) -> View:
-        """The view with these messages at the end, for one request; they belong to no turn. `count` gives the tokens of a text."""
+        """The view with these messages at the end, for one request; they belong to no turn. `count` gives the tokens of a
+        text."""
         more = tuple(
             Item(message, "user", count(message.text), "user")
             if message.role == "user"
