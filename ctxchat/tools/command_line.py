@@ -1,7 +1,8 @@
-"""What a shell command line consists of: the programs it runs and the files it writes, each with the rules it could be given.
+"""Splits a shell command line into its parts: the programs it runs and the files it writes, each with the permission rules that
+could cover it.
 
-tree-sitter's grammar for bash reads the line; every word is then read once more by rules of our own, and whatever the two do not
-agree on, or nobody foresaw here, makes the line one that no rule covers. Knows nothing of who asks.
+tree-sitter's grammar for bash parses the line, and each word is then parsed a second time by this module's own rules. Where the
+two disagree, or a construct is not handled here, the line counts as one that no rule covers. Knows nothing of approvals.
 """
 
 from __future__ import annotations
@@ -43,27 +44,28 @@ MAX_LINE_CHARS = 20_000
 """Characters; a longer line is not taken apart."""
 
 _MAX_DEPTH = 60
-"""Levels of nesting, substitutions and `bash -c` in one another included."""
+"""Levels of nesting, including substitutions and `bash -c` within each other."""
 
 _MAX_PARTS = 200
-"""Parts, with what runs below them; a line of more is not judged one by one, and nobody would read the rules for it."""
+"""Parts of a line, including the commands that its commands run. A line with more is not judged part by part: nobody would read
+that many rules."""
 
 _MAX_WORDS = 400
-"""Of one command: each may be a path, and is looked up."""
+"""Words of one command; each may be a path and costs a look at the file system."""
 
 _MAX_PATHS = 500
-"""Of one command, that are compared with rules for paths."""
+"""Paths of one command that are compared with rules for paths."""
 
 _MAX_RULE_CHARS = 1_000
-"""Characters of a rule somebody could still read."""
+"""Characters of the longest rule that is offered; a person could not read a longer one."""
 
 _STATEMENTS = frozenset({
     "program", "list", "pipeline", "subshell", "do_group", "compound_statement", "negated_command", "if_statement", "elif_clause",
     "else_clause", "while_statement", "for_statement", "case_statement", "case_item",
 })  # fmt: skip
-"""What holds commands and does nothing else."""
+"""Types of grammar nodes that only group commands."""
 
-_SIGNS = frozenset({
+_PUNCTUATION = frozenset({
     ";", "&", "&&", "||", "|", "\n", "(", ")", "{", "}", "!", "if", "then", "elif", "else", "fi", "while", "until", "do", "done",
     "for", "in", "case", "esac", "",
 })  # fmt: skip
@@ -74,18 +76,19 @@ _WORDS = frozenset({
     "variable_name", "extglob_pattern", "regex", "brace_expression", "special_variable_name", "variable_assignment",
 })  # fmt: skip
 
-_UNKNOWN = "\ufffc"
-"""Stands in a word for what the shell puts in its place."""
+_PLACEHOLDER = "\ufffc"
+"""Character that stands in a word for each expansion or substitution, whose result is not known."""
 
 
 def parts_of(command: str, workspace: str) -> tuple[Part, ...]:
-    """What a command line does when bash runs it in the workspace (resolved). Looks at the file system to resolve paths, so it is
-    not for the event loop. A part without patterns is one that no rule but `**` covers."""
+    """The parts of a command line: what it does when bash runs it in `workspace`. A part without patterns is covered by no rule
+    but `**`. Resolves paths on the file system, so call it off the event loop."""
     return _CommandLine(command, os.path.realpath(workspace)).parts()
 
 
 def leaves_something_running(command: str) -> bool:
-    """Whether the line ends a command with `&` and waits for none. False where that is not known."""
+    """Whether the line starts a command in the background (`&`) and never calls `wait`. False for a line that cannot be
+    parsed."""
     if "&" not in command or re.search(r"\bwait\b", command) or len(command) > MAX_LINE_CHARS:
         return False
     try:
@@ -102,7 +105,8 @@ def leaves_something_running(command: str) -> bool:
 
 @cache
 def _parser() -> Parser:
-    """Some 20 ms to import, when the first command is judged. Raises ImportError where there is none for this machine."""
+    """The parser for bash. Importing it takes some 20 ms, so it is loaded when the first command is judged. Raises ImportError
+    where tree-sitter has no build for this machine."""
     import tree_sitter_bash
     from tree_sitter import Language, Parser
 
@@ -110,11 +114,12 @@ def _parser() -> Parser:
 
 
 class _Unclear(Exception):
-    """The line is not understood for sure."""
+    """The line has something that cannot be interpreted with certainty."""
 
 
 class _Shared:
-    """What the lines within a line have in common: how many parts there may still be, and the guarded places of words."""
+    """State that a line shares with the lines nested in it: `left`, how many parts it may still have, and `places`, the guarded
+    path of each word looked up so far."""
 
     def __init__(self) -> None:
         self.left = _MAX_PARTS
@@ -122,7 +127,8 @@ class _Shared:
 
 
 class _CommandLine:
-    """One command line while it is taken apart. `moved`: a command before may have gone to another folder."""
+    """One command line while it is split into parts. `depth` is how deep it is nested in other lines; `moved` says that an
+    earlier command may have changed the working folder, so that relative paths cannot be resolved."""
 
     def __init__(
         self, command: str, root: str, depth: int = 0, moved: bool = False, shared: _Shared | None = None
@@ -136,9 +142,9 @@ class _CommandLine:
         self._shared = shared or _Shared()
 
     def parts(self) -> tuple[Part, ...]:
-        """The parts; a last one that nothing covers where the line is not clear."""
+        """The parts of the line, with a last one that no rule covers where the line is not fully understood."""
         try:
-            _check_signs(self._command)
+            _check_characters(self._command)
             tree = _parser().parse(self._command.encode())
             if tree.root_node.has_error:
                 self._clear = False
@@ -163,7 +169,7 @@ class _CommandLine:
                 if "\n" in _node_text(node):
                     raise _Unclear
             case "variable_assignment" | "variable_assignments" | "declaration_command" | "unset_command":
-                self._add([self._word(child, depth) for child in _flat(node)])
+                self._add([self._word(child, depth) for child in _assignment_words(node)])
             case "test_command":
                 self._condition(node, depth)
             case "function_definition":
@@ -174,15 +180,15 @@ class _CommandLine:
             case "for_statement" if not re.fullmatch(
                 r"[a-z_][a-z0-9_]*", _node_text(_first(node, "variable_name") or node)
             ):
-                raise _Unclear  # PATH and its like
+                raise _Unclear  # a loop variable in capitals may be PATH or another that changes what runs
             case "compound_statement" if not re.match(r"\{[ \t\n]", _node_text(node)):
                 raise _Unclear  # `{}` and `{ls` are names of programs
             case "negated_command" if not re.match(r"![ \t\n(]", _node_text(node)):
-                raise _Unclear  # as `!ls` is
+                raise _Unclear  # `!ls` is the name of a program too
             case kind if kind in _STATEMENTS:
                 self._children(node, depth, piped)
             case kind if kind in _WORDS:
-                self._word(node, depth)  # what a loop goes through, the word of a case
+                self._word(node, depth)  # the items of a loop, the subject of a case
             case _:
                 self._clear = False
                 self._look_below(node, depth)
@@ -193,7 +199,7 @@ class _CommandLine:
         behind_pipe = piped
         for child in node.children:
             if not child.is_named:
-                if child.type not in _SIGNS and (node.type, child.type) not in {
+                if child.type not in _PUNCTUATION and (node.type, child.type) not in {
                     ("pipeline", "|&"),
                     ("case_item", ";;"),
                 }:
@@ -203,7 +209,7 @@ class _CommandLine:
             self._statement(child, depth + 1, behind_pipe)
 
     def _look_below(self, node: Node, depth: int) -> None:
-        """Commands below something that is not understood: for the rules that forbid."""
+        """Add the commands inside a construct that is not understood, so that rules that forbid still see them."""
         for child in node.named_children:
             if child.type in {"command", "redirected_statement"} or child.type in _STATEMENTS:
                 self._statement(child, depth + 1)
@@ -211,7 +217,8 @@ class _CommandLine:
                 self._look_below(child, depth + 1)
 
     def _condition(self, node: Node, depth: int) -> None:
-        """`[ … ]` and `[[ … ]]` compute what they compare: an index in a name may hold a command."""
+        """Add a `[ … ]` or `[[ … ]]`. Bash evaluates its operands, and the index of an array in one may hold a command: such a
+        test is not clear."""
         words = [self._word(child, depth) for child in _leaves(node) if child.type in _WORDS]
         if _node_text(node)[:2] == "((" or any(not word.known or set("[]$`(") & set(word.text) for word in words):
             self._clear = False
@@ -241,7 +248,7 @@ class _CommandLine:
         for child in (*node.children, *redirects):
             if child.type.endswith("_redirect"):
                 inputs += self._redirect(child, depth)
-                words += [self._word(more, depth) for more in _stray(child)]
+                words += [self._word(more, depth) for more in _trailing_arguments(child)]
             elif child.type in _WORDS:
                 words.append(self._word(child, depth))
             else:
@@ -255,7 +262,9 @@ class _CommandLine:
     def _parse_command(
         self, words: tuple[Word, ...], inputs: tuple[Word, ...] = (), piped: bool = False
     ) -> Part | None:
-        """One command. What a shell or an interpreter is fed makes it another command each time: it counts as a word."""
+        """The part for one command, None for no words. `inputs` are the files and texts redirected to it, `piped` says that its
+        input comes from a pipe. Input to a shell or an interpreter is a program that differs each time, so it counts as a word of
+        its own, which no rule matches."""
         if not words:
             return None
         self._shared.left -= 1
@@ -274,12 +283,14 @@ class _CommandLine:
             self._moved = True
         inner, through = self._inner(words)
         if fed and is_interpreter(words[0].text):
-            inner = (*inner, Part((Word("$", False),)))  # what it is fed may be any command
+            inner = (*inner, Part((Word("$", False),)))  # its input may hold any command
         for file in written_by(words):
             self._found.append(self._written(file))
-        place = "" if reads or through or names_only(words) else next(filter(None, map(self._guarded, plain)), "")
-        if not place and makes_files(words):
-            place = next(filter(None, map(self._new_and_hidden, plain)), "")
+        guarded_place = (
+            "" if reads or through or names_only(words) else next(filter(None, map(self._guarded, plain)), "")
+        )
+        if not guarded_place and makes_files(words):
+            guarded_place = next(filter(None, map(self._new_and_hidden, plain)), "")
         return Part(
             (*words, *fed, *(Word(f"<{word.text}", False) for word in inputs if not reads)),
             reads=reads and not fed,
@@ -288,7 +299,7 @@ class _CommandLine:
             open=not reads and any(map(_may_be_anything, words)),
             paths=self._paths(plain),
             below=goes_below(words),
-            guarded=place,
+            guarded=guarded_place,
             patterns=()
             if fed or inputs
             else _patterns(words) + (inner[0].patterns if through and len(inner) == 1 else ()),
@@ -297,7 +308,7 @@ class _CommandLine:
         )
 
     def _inner(self, words: tuple[Word, ...]) -> tuple[tuple[Part, ...], bool]:
-        """What runs below a command, and whether that is all it does."""
+        """The commands that a command runs (as `sudo` or `bash -c` do), and whether running them is all it does."""
         if self._depth > 8:
             return (), False
         below = unwrapped(words)
@@ -313,36 +324,36 @@ class _CommandLine:
     # ── redirections ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _redirect(self, node: Node, depth: int) -> list[Word]:
-        """The inputs a redirection adds to its command; a file it writes becomes a part."""
+        """The inputs that a redirection gives its command; a file that it writes is added as a part."""
         match node.type:
             case "heredoc_redirect":
-                return self._here(node, depth)
+                return self._here_document(node, depth)
             case "herestring_redirect":
                 return [Word(f"<<<{self._word(child, depth).text}", False) for child in node.named_children]
             case "file_redirect":
-                return self._file(node, depth)
+                return self._file_redirect(node, depth)
             case _:
                 raise _Unclear
 
-    def _file(self, node: Node, depth: int) -> list[Word]:
+    def _file_redirect(self, node: Node, depth: int) -> list[Word]:
         if not _gapless(node):
             raise _Unclear
-        sign = next((child.type for child in node.children if not child.is_named), "")
-        where = [child for child in node.named_children if child.type != "file_descriptor"][:1]
-        if sign in {">&-", "<&-"} and not where:
+        operator = next((child.type for child in node.children if not child.is_named), "")
+        targets = [child for child in node.named_children if child.type != "file_descriptor"][:1]
+        if operator in {">&-", "<&-"} and not targets:
             return []
-        if len(where) != 1:
+        if len(targets) != 1:
             raise _Unclear
-        target = self._word(where[0], depth)
-        if sign in {">&", "<&"} and target.known and re.fullmatch(r"\d+-?|-", target.text):
+        target = self._word(targets[0], depth)
+        if operator in {">&", "<&"} and target.known and re.fullmatch(r"\d+-?|-", target.text):
             return []
-        if sign == "<" and where[0].type != "process_substitution":
+        if operator == "<" and targets[0].type != "process_substitution":
             return [target] if target != Word("/dev/null") else []
-        if sign not in {">", ">>", ">|", "&>", "&>>", ">&", "<"}:
+        if operator not in {">", ">>", ">|", "&>", "&>>", ">&", "<"}:
             raise _Unclear
         if target.known and target.text in {"/dev/null", "/dev/stdout", "/dev/stderr"}:
             return []
-        if where[0].type != "process_substitution":
+        if targets[0].type != "process_substitution":
             self._found.append(self._written(target))
         return []
 
@@ -356,10 +367,11 @@ class _CommandLine:
         place = ResolvedPath(Path(path), below or path, bool(below))
         return Part(writes=path, inside=place.inside, guarded=place.guarded, patterns=patterns(place))
 
-    def _here(self, node: Node, depth: int) -> list[Word]:
-        """A text in the line. Where it ends is checked once more: what comes after it is commands."""
+    def _here_document(self, node: Node, depth: int) -> list[Word]:
+        """The input that a here-document gives its command. Where it ends is checked a second time: the lines after it are
+        commands."""
         start, body, end = (_first(node, f"heredoc_{what}") for what in ("start", "body", "end"))
-        sign = next((child.type for child in node.children if not child.is_named), "")
+        operator = next((child.type for child in node.children if not child.is_named), "")
         if not _gapless(node):
             raise _Unclear
         if start is None or end is None:
@@ -370,7 +382,7 @@ class _CommandLine:
         if not re.fullmatch(r"[A-Za-z_]\w*", word) or not (quoted or name == word):
             raise _Unclear
         text = _node_text(body) if body is not None else ""
-        lines = [line.lstrip("\t") if sign == "<<-" else line for line in text.split("\n")]
+        lines = [line.lstrip("\t") if operator == "<<-" else line for line in text.split("\n")]
         if word in lines or _node_text(end).strip() != word or (not quoted and re.search(r"`|\$[({\[]|\\", text)):
             raise _Unclear
         for child in node.named_children:
@@ -379,7 +391,7 @@ class _CommandLine:
             if child.type.endswith("_redirect"):
                 self._redirect(child, depth)
             elif child.type in _WORDS:
-                raise _Unclear  # an argument behind the sign
+                raise _Unclear  # an argument after the `<<NAME`
             else:
                 self._statement(child, depth + 1, piped=True)
         return [Word(f"<<{word}\n{text}", False)]
@@ -387,17 +399,18 @@ class _CommandLine:
     # ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _word(self, node: Node, depth: int) -> Word:
-        """A word as the program will see it. What runs in it becomes parts."""
+        """A word as the program will receive it: without quotes, not `known` where the shell expands it. Commands substituted in
+        it are added as parts."""
         raw = _node_text(node)
         pieces = bytearray(node.text or b"")
         for inner in reversed(list(self._holes(node, depth))):
             start, end = inner.start_byte - node.start_byte, inner.end_byte - node.start_byte
-            pieces[start:end] = _UNKNOWN.encode()
+            pieces[start:end] = _PLACEHOLDER.encode()
         text = _unquoted(pieces.decode())
         return Word(raw, False) if text is None else Word(text)
 
     def _holes(self, node: Node, depth: int) -> list[Node]:
-        """The outermost places in a word that the shell fills, in order."""
+        """The outermost expansions and substitutions in a word, in order."""
         if depth > _MAX_DEPTH:
             raise _Unclear
         match node.type:
@@ -405,17 +418,17 @@ class _CommandLine:
                 for child in node.children:
                     if child.is_named:
                         self._statement(child, depth + 1)
-                    elif child.type not in {"$(", ")", "`", "<(", ">(", *_SIGNS}:
+                    elif child.type not in {"$(", ")", "`", "<(", ">(", *_PUNCTUATION}:
                         self._clear = False
                 return [node]
             case "expansion":
                 if not re.fullmatch(r"\$\{[A-Za-z_]\w*\}", _node_text(node)):
-                    self._clear = False  # ${x@P}, ${!x} and their like run what is in x
+                    self._clear = False  # ${x@P}, ${!x} and similar may run the content of x
                     self._look_below(node, depth)
                 return [node]
             case "arithmetic_expansion":
                 if re.search(r"[^\d\s+*/%()<>=&|^~-]", _node_text(node).removeprefix("$((").removesuffix("))")):
-                    self._clear = False  # a name may hold an index, and that a command
+                    self._clear = False  # a name may hold an array index, and that index a command
                     self._look_below(node, depth)
                 return [node]
             case "simple_expansion":
@@ -432,26 +445,27 @@ class _CommandLine:
         return os.path.realpath(os.path.join(self._root, path))  # noqa: PTH118 - a text, which need not be a path
 
     def _candidates(self, text: str) -> list[str]:
-        """What in an argument could be a path: `--file=x`, `-fx`, `-abfx`, `of=x`, `host:x`, `@x`."""
+        """The pieces of an argument that could be a path: `--file=x`, `-fx`, `-abfx`, `of=x`, `host:x`, `@x`."""
         pieces = [text, *re.split(r"[=:,@]", text)]
         short = text.startswith("-") and not text.startswith("--")
         return [piece for piece in (*pieces, *(text[n:] for n in range(2, 6) if short)) if piece]
 
     def _all_inside(self, words: Sequence[Word]) -> bool:
-        """Whether everything that may be a path leads into the workspace, links followed."""
+        """Whether every piece of the words that may be a path lies in the workspace, links followed."""
         if self._moved:
             return False
         texts = [text for word in words for text in ([word.text] if word.known else self._expanded(word) or ["/"])]
         return all(_under(self._resolved(piece), self._root) for text in texts for piece in self._candidates(text))
 
     def _paths(self, words: Sequence[Word]) -> tuple[str, ...]:
-        """The files and folders that are named, links followed."""
+        """The existing files and folders that the words name, links followed."""
         texts = [text for word in words for text in ([word.text] if word.known else self._expanded(word) or ())]
         found = (self._resolved(piece) for text in texts for piece in self._candidates(text))
         return tuple(dict.fromkeys(path for path in found if os.path.lexists(path)))[:_MAX_PATHS]
 
     def _expanded(self, word: Word) -> list[str] | None:
-        """What a glob stands for now; None for what else is not known, and for very much."""
+        """The file names that a glob matches now, and the glob itself; None for any other word that is not known, and for more
+        than 500 matches."""
         if not re.fullmatch(r"[\w./*?=-]+", word.text) or not re.search(r"[*?]", word.text) or self._moved:
             return None
         if word.text.startswith("/") or ".." in word.text.split("/") or word.text.count("*") > 4:
@@ -460,23 +474,23 @@ class _CommandLine:
         return [*found, word.text] if len(found) <= 500 else None
 
     def _guarded(self, word: Word) -> str:
-        """The guarded place an argument leads to, or could."""
+        """The guarded path that a word names, or could name; empty for none."""
         if word not in self._shared.places:
-            self._shared.places[word] = self._word_path(word)
+            self._shared.places[word] = self._guarded_path(word)
         return self._shared.places[word]
 
     def _new_and_hidden(self, word: Word) -> str:
-        """The hidden place at the top of the workspace that the command would make there."""
+        """The new hidden path at the top of the workspace that a command with this argument would create; empty for none."""
         paths = [self._resolved(piece) for piece in self._candidates(word.text)] if word.known else []
         inside = [path for path in paths if _under(path, self._root) and path != self._root]
         return next(
             filter(None, (new_and_hidden(Path(path), os.path.relpath(path, self._root)) for path in inside)), ""
         )
 
-    def _word_path(self, word: Word) -> str:
+    def _guarded_path(self, word: Word) -> str:
         if not word.known:
             steps = re.split(r"[^\w.*?\[\]-]+", re.sub(r"""['"\\]""", "", word.text.casefold()))
-            return next((hit for step in steps if step and (hit := guarded(step) or _matched(step))), "")
+            return next((hit for step in steps if step and (hit := guarded(step) or _guarded_match(step))), "")
         for piece in self._candidates(word.text):
             if hit := guarded(piece) if piece != "HEAD" else "":
                 return hit
@@ -484,91 +498,97 @@ class _CommandLine:
             inside = _under(path, self._root) and path != self._root and piece != "HEAD"
             if inside and (hit := guarded(os.path.relpath(path, self._root))):
                 return hit
-        # Behind what it stands with in one word: `cf.git/hooks/x`.
+        # A guarded name after an option's letters in the same word: `cf.git/hooks/x`.
         hidden = re.finditer(r"(?<=[^/])\.[\w.-]+(?=/)", word.text) if "://" not in word.text else ()
         return next((hit for found in hidden if (hit := guarded(found[0]))), "")
 
 
-def _check_signs(command: str) -> None:
-    """Raises _Unclear for what a shell and a reader may see differently, or not at all."""
+def _check_characters(command: str) -> None:
+    """Raises _Unclear for characters that a shell and a person may read differently, or that a person does not see, and for a
+    line that is too long."""
     if len(command) > MAX_LINE_CHARS or re.search(r"(?<![ \t])\\\n|\\\n#", command):
         raise _Unclear
-    for sign in set(command):
-        if sign not in " \t\n" and (unicodedata.category(sign)[0] in "CZ" or sign == _UNKNOWN):
+    for character in set(command):
+        if character not in " \t\n" and (unicodedata.category(character)[0] in "CZ" or character == _PLACEHOLDER):
             raise _Unclear
 
 
 def _unquoted(raw: str) -> str | None:
-    """A word without its quotes; None where the shell puts something else in its place. Raises _Unclear for what is no word."""
+    """A word without its quotes; None where the shell expands part of it. Raises _Unclear for text that is not one word."""
     out: list[str] = []
     known, at = True, 0
     while at < len(raw):
-        sign = raw[at]
-        if sign == "'":
+        character = raw[at]
+        if character == "'":
             end = raw.find("'", at + 1)
             if end < 0:
                 raise _Unclear
             out.append(raw[at + 1 : end])
             at = end
-        elif sign == '"':
-            end, text, whole = _double(raw, at + 1)
+        elif character == '"':
+            end, text, whole = _double_quoted(raw, at + 1)
             out.append(text)
             known = known and whole
             at = end
-        elif sign == "\\":
+        elif character == "\\":
             if at + 1 == len(raw) or raw[at + 1] == "\n":
                 raise _Unclear
             out.append(raw[at + 1])
             at += 1
-        elif sign == "$" and raw[at + 1 : at + 2] == "'":
+        elif character == "$" and raw[at + 1 : at + 2] == "'":
             found = re.match(r"'(?:[^'\\]|\\.)*'", raw[at + 1 :], re.DOTALL)
             if not found:
                 raise _Unclear
             known = False
             at += found.end()
-        elif sign == _UNKNOWN:
+        elif character == _PLACEHOLDER:
             known = False
-        elif (sign == "$" and raw[at + 1 : at + 2]) or sign in "`;&|<>() \t\n" or (sign == "#" and at == 0):
+        elif (
+            (character == "$" and raw[at + 1 : at + 2])
+            or character in "`;&|<>() \t\n"
+            or (character == "#" and at == 0)
+        ):
             raise _Unclear
         else:
             known = (
                 known
-                and not (sign in "*?[]{}" and raw != "{}")
-                and not (sign == "~" and (at == 0 or raw[at - 1] in "=:"))
+                and not (character in "*?[]{}" and raw != "{}")
+                and not (character == "~" and (at == 0 or raw[at - 1] in "=:"))
             )
-            out.append(sign)
+            out.append(character)
         at += 1
     return "".join(out) if known else None
 
 
-def _double(raw: str, at: int) -> tuple[int, str, bool]:
-    """Where a double-quoted text ends, what it says, and whether that is known."""
+def _double_quoted(raw: str, at: int) -> tuple[int, str, bool]:
+    """The index of the quote that closes a double-quoted text whose content begins at `at`, the text, and whether it holds no
+    expansion. Raises _Unclear."""
     out: list[str] = []
     known = True
     while at < len(raw):
-        sign, following = raw[at], raw[at + 1 : at + 2]
-        if sign == '"':
+        character, following = raw[at], raw[at + 1 : at + 2]
+        if character == '"':
             return at, "".join(out), known
-        if sign == "`" or (sign == "$" and re.match(r"[\w{(\[@*#?!$-]", following)):
+        if character == "`" or (character == "$" and re.match(r"[\w{(\[@*#?!$-]", following)):
             raise _Unclear
-        if sign == "\\" and following and following in '$`"\\\n':
+        if character == "\\" and following and following in '$`"\\\n':
             out.append(following if following != "\n" else "")
             at += 2
             continue
-        known = known and sign != _UNKNOWN
-        out.append(sign)
+        known = known and character != _PLACEHOLDER
+        out.append(character)
         at += 1
     raise _Unclear
 
 
 def _may_be_anything(word: Word) -> bool:
-    """A word that something other than the names of files decides: it may be an option, or lead anywhere."""
+    """Whether a word depends on more than which files exist (a variable, a command's output): it may be an option or any path."""
     return not word.known and bool(re.search(r"[$`]|[<>]\(", word.text))
 
 
 def _patterns(words: tuple[Word, ...]) -> tuple[str, ...]:
     exact = written(words)
-    # What a loop or `read` puts into a variable is another thing each time.
+    # A variable set by a loop or by `read` has another value each time.
     varies = any(not word.known and re.search(r"\$\{?[a-z_0-9@*#?!-]|\$'", word.text) for word in words)
     fits = len(exact) <= _MAX_RULE_CHARS and exact.isprintable() and exact == exact.strip() and not varies
     return (*((exact,) if fits else ()), *(() if any(map(_may_be_anything, words)) else breadths(words)))
@@ -582,14 +602,14 @@ def _first(node: Node, kind: str) -> Node | None:
     return next((child for child in node.named_children if child.type == kind), None)
 
 
-def _stray(redirect: Node) -> list[Node]:
-    """The grammar takes arguments behind `> file` for more files."""
+def _trailing_arguments(redirect: Node) -> list[Node]:
+    """The arguments after `> file`, which the grammar takes for further files of the redirection."""
     if redirect.type != "file_redirect":
         return []
     return [child for child in redirect.named_children if child.type != "file_descriptor"][1:]
 
 
-def _flat(node: Node) -> list[Node]:
+def _assignment_words(node: Node) -> list[Node]:
     """The words of `export A=b`, `A=b C=d` or `A=b`."""
     if node.type == "variable_assignment":
         return [node]
@@ -611,7 +631,7 @@ def _leaves(node: Node) -> list[Node]:
 
 
 def _gapless(node: Node) -> bool:
-    """Nothing but blanks, and line ends that are continued, between what a node consists of."""
+    """Whether only blanks and continued line ends lie between the children of a node: the grammar has skipped nothing."""
     text, at = node.text or b"", node.start_byte
     for child in (*node.children, None):
         end = child.start_byte if child else node.end_byte
@@ -625,8 +645,8 @@ def _under(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip("/") + "/")
 
 
-def _matched(glob: str) -> str:
-    """The guarded name that a glob could stand for. One that begins with a wildcard takes nothing hidden."""
+def _guarded_match(glob: str) -> str:
+    """The guarded name that a glob could match; empty for none. One that begins with a wildcard matches no hidden file."""
     if glob[0] not in ".[":
         return ""
     return next((name for name in GUARDED if name.startswith(".") and fnmatchcase(name, glob)), "")

@@ -1,8 +1,9 @@
-"""What is known of programs by name: which only read, which run another one, and how wide a rule for them may sensibly be. Pure.
+"""Tables of well-known programs and questions about them: which only read, which run another program, and how wide a permission
+rule for them may sensibly be. Pure functions.
 
 Almost every program can be told by some argument to run another one or to write a file: `tar --to-command`, `rg --pre`,
-`git log --output`, `sort -o`. A list of the dangerous ones is never complete, so what counts as reading is listed, with its
-options where those matter; anything else is asked about.
+`git log --output`, `sort -o`. A list of dangerous arguments is never complete, so the commands that only read are listed, with
+their options where those matter; a person is asked about any other.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ctxchat.core.expressions import expression
 from ctxchat.core.patterns import Word, written
 
 Expand = Callable[[Word], "list[str] | None"]
-"""What a word that is not known stands for now, None where nobody can tell."""
+"""Function that gives the texts a word that is not known (a glob) stands for now; None where that cannot be told."""
 
 _READING = frozenset({
     "ls", "cat", "head", "tail", "wc", "nl", "pwd", "echo", "stat", "du", "df", "whoami", "id", "uname", "uptime",
@@ -24,9 +25,9 @@ _READING = frozenset({
     "md5sum", "sha1sum", "sha256sum", "sha512sum", "cut", "tr", "rev", "tac", "seq", "fold", "expand", "paste", "join",
     "od", "base64", "true", "false", ":", "sleep",
 })  # fmt: skip
-"""They read and print, whatever their arguments are, but for those in `_INDIRECT`. Not among them, though they look it: `file`
-(-C writes), `date` (-s sets the clock), `hostname`, `uniq` (its second argument is written), `tree`, `sort` (-o), `ps` (e shows
-the keys of others)."""
+"""Programs that read and print, whatever their arguments are, except for those in `_INDIRECT`. Not among them, though they seem
+to belong here: `file` (-C writes), `date` (-s sets the clock), `hostname`, `uniq` (its second argument is written), `tree`,
+`sort` (-o), `ps` (e shows the environment, and so the keys, of other processes)."""
 
 _INDIRECT = {
     **dict.fromkeys(("md5sum", "sha1sum", "sha256sum", "sha512sum"), r"-\w*c\w*|--c.*"),
@@ -37,7 +38,7 @@ _INDIRECT = {
     "fgrep": r"-\w*f.*|--fi.*",
     "diff": r"-\w*[rS].*|--[frst].*",
 }
-"""Options by which they go to files that are named in another one, or follow links below a folder."""
+"""Options by which a reading program reads files that are listed in another file, or follows links below a folder."""
 
 _OPTIONS = {
     "sort": r"-[bdfgiMhnRrVuszc]+|-k[\d.,bdfginrV]+|-t.|--(reverse|unique|numeric-sort|human-numeric-sort|version-sort)",
@@ -55,10 +56,10 @@ _GIT = frozenset({
     "status", "log", "diff", "show", "blame", "ls-files", "ls-tree", "rev-parse", "describe", "shortlog", "rev-list",
     "merge-base", "cat-file", "name-rev", "whatchanged",
 })  # fmt: skip
-"""Git's subcommands that only read, whatever they are about."""
+"""Git's subcommands that only read, whatever their arguments that are no options."""
 
 _BRANCHES = r"(-a|-r|-vv?|-avv?|--all|--remotes|--show-current|--list|--merged|--no-merged)"
-_GIT_LISTS = {
+_GIT_LISTING_ARGUMENTS = {
     "branch": rf"({_BRANCHES}( {_BRANCHES})*)?|--list( [^- ]\S*)*",
     "tag": r"((-l|--list)( [^- ]\S*)*)?",
     "remote": r"(-v|get-url [\w.-]+)?",
@@ -66,7 +67,7 @@ _GIT_LISTS = {
     "stash": r"list|show( -p)?( stash@\{\d+\})?",
     "worktree": r"list( --porcelain)?",
 }
-"""Those that only read with these arguments."""
+"""Git's subcommands that only read with exactly these arguments, and write with others."""
 
 _GIT_OPTIONS = expression(
     r"-[0-9]+|-[abcdeilnopqrstuvwzEFLMSGCU]+[\d,]*|-[LSGnU].*|--(oneline|stat|shortstat|numstat|name-only|name-status|graph|all|"
@@ -106,7 +107,7 @@ _WITH_SUBCOMMANDS = frozenset({
     "kubectl", "podman", "helm", "aws", "gcloud", "az", "systemctl", "hg", "svn", "jj", "rustup", "twine", "conda", "brew", "apt",
     "apt-get", "dnf", "yum", "flyctl", "vercel", "firebase", "heroku", "doctl", "pip3",
 })  # fmt: skip
-"""Others that a rule that forbids may name with one."""
+"""Other programs with subcommands, for which a rule that forbids may name one."""
 
 _TOOLS = frozenset({
     "pytest", "ruff", "mypy", "pyright", "basedpyright", "black", "isort", "flake8", "pylint", "lint-imports",
@@ -114,14 +115,14 @@ _TOOLS = frozenset({
     "rspec", "rubocop", "shellcheck", "shfmt", "stylelint", "biome", "mocha", "cspell", "unittest", "pydoc", "mkdir",
     "touch",
 })  # fmt: skip
-"""Checkers and test runners: what they run is the project's own."""
+"""Programs that are offered a rule for all their arguments: checkers and test runners, which run only the project's own code."""
 
 _RUNNERS = (("uv", "run"), ("poetry", "run"), ("pdm", "run"), ("hatch", "run"), ("pipenv", "run"), ("npx",), ("uvx",), ("bunx",),
             ("pnpm", "exec"), ("yarn", "exec"), ("npm", "exec"), ("bundle", "exec"), ("rye", "run"))  # fmt: skip
-"""They run the program that follows."""
+"""Commands that run the program that follows them."""
 
 _SCRIPTS = (("npm", "run"), ("pnpm", "run"), ("yarn", "run"), ("bun", "run"), ("deno", "task"))
-"""They run one of the project's scripts by name."""
+"""Commands that run one of the project's scripts by name."""
 
 _INTERPRETERS = expression(
     r"(ba|z|da|k|c|tc|fi|a|mk|oil|yash|)sh|python[\d.]*|pypy[\d.]*|node|nodejs|deno|bun|tsx|ts-node|perl[\d.]*|ruby[\d.]*|php[\d.]*|"
@@ -129,13 +130,13 @@ _INTERPRETERS = expression(
 )
 _SHELLS = expression(r"(ba|z|da|k|c|tc|fi|a|mk|oil|yash|)sh|nu|elvish|xonsh|pwsh|powershell")
 
-_FED = frozenset({
+_INPUT_DRIVEN = frozenset({
     "psql", "mysql", "mariadb", "sqlite3", "duckdb", "mongo", "mongosh", "redis-cli", "ssh", "parallel", "at", "batch",
     "crontab", "patch", "ed", "ex", "vi", "vim", "nvim", "emacs", "gdb", "lldb", "bc", "dc", "kubectl", "docker",
     "podman", "m4", "make", "gmake", "ninja", "cmake", "telnet", "nc", "ncat", "socat", "awk", "gawk", "git", "xargs",
     "source", ".", "systemd-run", "su", "sudo", "doas", "env", "tar", "cpio", "dd", "curl", "wget",
 })  # fmt: skip
-"""What they read decides what they do."""
+"""Programs whose input decides what they do."""
 
 WRAPPERS = frozenset({
     "env", "sudo", "doas", "su", "nice", "nohup", "time", "timeout", "command", "builtin", "exec", "stdbuf", "setsid",
@@ -144,7 +145,7 @@ WRAPPERS = frozenset({
     "direnv", "prlimit", "nsenter", "setpriv", "xvfb-run", "dbus-run-session", "catchsegv", "valgrind", "entr",
     "rlwrap", "chronic", "ts", "firejail", "bwrap", "proot", "fakeroot", "gosu", "tini", "dumb-init", "gdb", "perf",
 })  # fmt: skip
-"""They run the program that follows, or one of the words that follow."""
+"""Programs that run the program that follows them, or one of the words that follow."""
 
 _ASSIGNMENT = expression(r"([A-Za-z_]\w*)(\[.*\])?\+?=(.*)", re.DOTALL)
 _HARMLESS_VARIABLES = expression(
@@ -154,7 +155,7 @@ _HARMLESS_VARIABLES = expression(
 
 
 class Below(msgspec.Struct, frozen=True):
-    """What a command runs: other commands, or a line for a shell. `through`: nothing else comes of it."""
+    """What a command runs: other commands, or a line for a shell. `through`: running them is all it does."""
 
     commands: tuple[tuple[Word, ...], ...] = ()
     line: str | None = None
@@ -162,13 +163,13 @@ class Below(msgspec.Struct, frozen=True):
 
 
 def only_reads(words: Sequence[Word], expand: Expand) -> bool:
-    """Whether a command cannot write, whatever becomes of the words that are not known."""
+    """Whether a command only reads, whatever its words that are not known stand for."""
     program, *rest = words
     if not program.known:
         return False
     if program.text in _READING:
         return True
-    texts = [text for word in rest for text in _meant(word, expand)]
+    texts = [text for word in rest for text in _possible_texts(word, expand)]
     match program.text:
         case "git":
             return _git_reads(texts)
@@ -194,13 +195,15 @@ def only_reads(words: Sequence[Word], expand: Expand) -> bool:
 
 
 def is_plain(words: Sequence[Word]) -> bool:
-    """Whether a reading command starts no program and loads no code, whatever the folder holds: it is one of the system's own."""
+    """Whether a command that only reads starts no other program and loads no code, whatever files the folder holds: one of the
+    system's own programs."""
     ours = {*_READING, *_OPTIONS, "sed", "printf", "test", "[", "command", "type"}
     return words[0].text in ours and words[0].text != "diff"  # which follows the links in folders
 
 
 def goes_elsewhere(words: Sequence[Word]) -> bool:
-    """Whether a reading command may go to files that are not among its arguments: by a list of them, or by links."""
+    """Whether a command that only reads may read files that are not among its arguments: from a list in a file, or through
+    links."""
     name, *texts = [word.text for word in words]
     if name in {"grep", "egrep", "fgrep"} and any(re.match(r"-\w*R|--deref", text) for text in texts):
         return True
@@ -210,7 +213,7 @@ def goes_elsewhere(words: Sequence[Word]) -> bool:
 _WALKERS = frozenset({
     "rg", "ag", "ack", "find", "fd", "tar", "zip", "7z", "rsync", "git", "bsdtar", "ugrep", "ripgrep", "rgrep", "fdfind", "diff",
 })  # fmt: skip
-"""Programs that go through folders whatever they are told."""
+"""Programs that go through folders whatever their options are."""
 
 _RECURSIVE = expression(r"-\w*[rRad]\w*|--(rec|arc|der|dir).*")
 
@@ -221,8 +224,8 @@ def goes_below(words: Sequence[Word]) -> bool:
     return _name(name) in _WALKERS or any(_RECURSIVE.fullmatch(text) for text in texts)
 
 
-def _meant(word: Word, expand: Expand) -> list[str]:
-    """The texts a word may be; one that no list of options has where that is not known."""
+def _possible_texts(word: Word, expand: Expand) -> list[str]:
+    """The texts that a word may stand for; where they are not known, one text that no list of options allows."""
     if word.known:
         return [word.text]
     found = expand(word)
@@ -245,36 +248,41 @@ def _git_reads(texts: Sequence[str]) -> bool:
     if not texts:
         return False
     subcommand, rest = texts[0], texts[1:]
-    if subcommand in _GIT_LISTS:
-        return bool(re.fullmatch(_GIT_LISTS[subcommand], " ".join(rest)))
+    if subcommand in _GIT_LISTING_ARGUMENTS:
+        return bool(re.fullmatch(_GIT_LISTING_ARGUMENTS[subcommand], " ".join(rest)))
     options = rest[: rest.index("--")] if "--" in rest else rest
     return subcommand in _GIT and all(_GIT_OPTIONS.fullmatch(text) for text in options if text.startswith("-"))
 
 
-_STAGES = {
+_STAGING_OPTIONS = {
     "add": r"-[Aaufnvp]+|--(all|update|force|dry-run|verbose|patch|)",
     "commit": r"-[aqsvnpm]+|-a?m.+|--(message=.*|message|all|amend|no-edit|quiet|signoff|verbose|allow-empty|fixup=.*|)",
 }
 
 
 def names_only(words: Sequence[Word]) -> bool:
-    """Whether the arguments name files that are not written: what is staged or committed."""
+    """Whether the files among the arguments are only named and not written, as in `git add` and `git commit`."""
     texts = [word.text for word in words]
-    if texts[:1] != ["git"] or len(texts) < 2 or texts[1] not in _STAGES or not all(word.known for word in words):
+    if (
+        texts[:1] != ["git"]
+        or len(texts) < 2
+        or texts[1] not in _STAGING_OPTIONS
+        or not all(word.known for word in words)
+    ):
         return False
-    return all(re.fullmatch(_STAGES[texts[1]], text) for text in texts[2:] if text.startswith("-"))
+    return all(re.fullmatch(_STAGING_OPTIONS[texts[1]], text) for text in texts[2:] if text.startswith("-"))
 
 
 _MAKE_FILES = frozenset({"touch", "mkdir", "cp", "mv", "ln", "install", "tee", "rsync", "scp", "dd", "truncate"})
 
 
 def makes_files(words: Sequence[Word]) -> bool:
-    """Whether the arguments of a command are files, and some of them new ones."""
+    """Whether the arguments of a command are files, some of which it creates."""
     return _name(words[0].text) in _MAKE_FILES
 
 
 def written_by(words: Sequence[Word]) -> Sequence[Word]:
-    """The files that options of a command name to be written."""
+    """The files that a command writes because an option names them (git's `--output`)."""
     found: list[Word] = []
     for n, word in enumerate(words[1:], 1) if words[0].text == "git" else ():
         option, given, file = word.text.partition("=")
@@ -286,11 +294,11 @@ def written_by(words: Sequence[Word]) -> Sequence[Word]:
 _SCRIPTED = frozenset(
     {"sed", "gsed", "awk", "gawk", "mawk", "nawk", "ed", "ex", "vi", "vim", "nvim", "emacs", "jq", "dc"}
 )
-"""Programs that are told in a word what to do, besides those that run a language."""
+"""Programs that take a script as an argument, besides the interpreters."""
 
 
 def within_scripts(words: Sequence[Word]) -> list[Word]:
-    """What may be a file in the words by which a command is told what to do: `w FILE` of sed, `open("FILE")` of Python."""
+    """Pieces of a script among the arguments that may name a file: `w FILE` of sed, `open("FILE")` of Python."""
     name = _name(words[0].text)
     if name not in _SCRIPTED and not _INTERPRETERS.fullmatch(name):
         return []
@@ -304,26 +312,26 @@ def within_scripts(words: Sequence[Word]) -> list[Word]:
 _PLAIN_NAME = expression(r"[\w.-]+")
 
 MAX_WORDS_IN_SCRIPTS = 400
-"""Each is looked up."""
+"""Pieces of scripts that may name a file; each costs a look at the file system."""
 
 
 def is_interpreter(program: str) -> bool:
-    """Whether it runs programs in a language, a shell's among them."""
+    """Whether a program is an interpreter of a programming language; a shell is one."""
     return bool(_INTERPRETERS.fullmatch(_name(program)))
 
 
 def runs_input(texts: Sequence[str]) -> bool:
-    """Whether what a command is fed decides what it does: an interpreter without a script."""
+    """Whether a command's input decides what it does, as with an interpreter without a script."""
     name = _name(texts[0])
     if name in {"busybox", "toybox"} and len(texts) > 1:
         return runs_input(texts[1:])
     if _INTERPRETERS.fullmatch(name):
         return len(texts) < 2 or (texts[1].startswith("-") and texts[1] != "-c") or texts[1].startswith("/dev/")
-    return name in _FED or name in WRAPPERS
+    return name in _INPUT_DRIVEN or name in WRAPPERS
 
 
 def unwrapped(words: tuple[Word, ...]) -> Below:
-    """What runs below a command: for `timeout 5 make` that is `make`, for `bash -c 'a; b'` the line."""
+    """The commands or the line that a command runs: `make` for `timeout 5 make`, the line `a; b` for `bash -c 'a; b'`."""
     assigned = next((n for n, word in enumerate(words) if not _ASSIGNMENT.fullmatch(word.text)), len(words))
     if assigned:
         rest = words[assigned:]
@@ -338,9 +346,9 @@ def unwrapped(words: tuple[Word, ...]) -> Below:
         known = all(word.known for word in rest)
         return Below(line=" ".join(word.text for word in rest)) if known else Below(((Word("$", False),),))
     if name == "find":
-        return Below(_executed(rest))
+        return Below(_find_commands(rest))
     if name in WRAPPERS:
-        return _wrapped(name, rest, plain)
+        return _wrapped_command(name, rest, plain)
     for runner in _RUNNERS:
         if tuple(word.text for word in words[: len(runner)]) == runner:
             return Below(_suffixes(words[len(runner) :]))
@@ -350,7 +358,8 @@ def unwrapped(words: tuple[Word, ...]) -> Below:
 
 
 def _without_options(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], ...]:
-    """`git push` of `git -C . -c a=b push`: for the rules that forbid. Which options take a word is not known: each may."""
+    """A command without the options before its subcommand, for rules that forbid: `git push` for `git -C . -c a=b push`. Which
+    options take a value is not known, so the forms with and without one are all given."""
     found: list[tuple[Word, ...]] = []
     for n in range(1, min(len(words), 12)):
         before, option = words[n - 1].text, words[n].text.startswith(("-", "+"))
@@ -373,25 +382,26 @@ def _harmless(word: Word) -> bool:
     )
 
 
-def _shell_line(rest: tuple[Word, ...], *, plain: bool, bash: bool) -> Below:
-    """The line is read by bash's rules. To another shell it may mean something else: then it says only what is forbidden."""
-    at = next((n for n, word in enumerate(rest) if re.fullmatch(r"-[a-z]*c[a-z]*", word.text)), -1)
-    if at < 0 or at + 1 >= len(rest):
+def _shell_line(arguments: tuple[Word, ...], *, plain: bool, bash: bool) -> Below:
+    """The line that a shell gets with `-c`. It is parsed by bash's rules and may mean something else to another shell: there it
+    counts only for rules that forbid, beside a command that may be anything."""
+    at = next((n for n, word in enumerate(arguments) if re.fullmatch(r"-[a-z]*c[a-z]*", word.text)), -1)
+    if at < 0 or at + 1 >= len(arguments):
         return Below()
-    line = rest[at + 1]
+    line = arguments[at + 1]
     if not line.known:
         return Below(((Word("$", False),),))
     if not bash:
         return Below(((Word("$", False),),), line.text)
-    return Below(line=line.text, through=plain and len(rest) == 2 and rest[0].text == "-c")
+    return Below(line=line.text, through=plain and len(arguments) == 2 and arguments[0].text == "-c")
 
 
-def _executed(rest: Sequence[Word]) -> tuple[tuple[Word, ...], ...]:
+def _find_commands(arguments: Sequence[Word]) -> tuple[tuple[Word, ...], ...]:
     found: list[tuple[Word, ...]] = []
-    for n, word in enumerate(rest):
+    for n, word in enumerate(arguments):
         if word.text in {"-exec", "-execdir", "-ok", "-okdir"}:
             command = []
-            for more in rest[n + 1 :]:
+            for more in arguments[n + 1 :]:
                 if more.text in {";", "+"}:
                     break
                 command.append(Word("{}", False) if "{}" in more.text else more)
@@ -399,32 +409,34 @@ def _executed(rest: Sequence[Word]) -> tuple[tuple[Word, ...], ...]:
     return tuple(found)
 
 
-def _wrapped(name: str, rest: tuple[Word, ...], plain: bool) -> Below:
-    texts = [word.text for word in rest]
+def _wrapped_command(name: str, arguments: tuple[Word, ...], plain: bool) -> Below:
+    texts = [word.text for word in arguments]
     match name, texts:
         case _, []:
             return Below()
         case (("time" | "nohup" | "command" | "nice"), [first, *_]) if not first.startswith("-"):
-            return Below((rest,), None, plain)
+            return Below((arguments,), None, plain)
         case "nice", ["-n", _, *_]:
-            return Below((rest[2:],) if rest[2:] else (), None, plain)
+            return Below((arguments[2:],) if arguments[2:] else (), None, plain)
         case "timeout", [first, _, *_] if re.fullmatch(r"[\d.]+[smhd]?", first):
-            return Below((rest[1:],), None, plain)
+            return Below((arguments[1:],), None, plain)
         case "env", [first, *_] if not first.startswith("-"):
-            return Below((rest,), None, plain)
+            return Below((arguments,), None, plain)
         case "xargs", _:
-            at, simple = _xargs(texts)
+            at, simple = _xargs_command(texts)
             return Below(
-                _suffixes(rest, Word("<input>", False)) if not simple else ((*rest[at:], Word("<input>", False)),),
+                _suffixes(arguments, Word("<input>", False))
+                if not simple
+                else ((*arguments[at:], Word("<input>", False)),),
                 None,
                 simple and plain,
             )
         case _:
-            return Below(_suffixes(rest))
+            return Below(_suffixes(arguments))
 
 
-def _xargs(texts: Sequence[str]) -> tuple[int, bool]:
-    """Where the command of `xargs` begins, and whether the options before it are understood."""
+def _xargs_command(texts: Sequence[str]) -> tuple[int, bool]:
+    """The index at which the command of `xargs` begins among its arguments, and whether all options before it are understood."""
     at = 0
     while at < len(texts) and texts[at].startswith("-"):
         if texts[at] in {"-n", "-P", "-L", "-I", "-d", "-s"}:
@@ -437,14 +449,15 @@ def _xargs(texts: Sequence[str]) -> tuple[int, bool]:
 
 
 def _suffixes(words: tuple[Word, ...], more: Word | None = None) -> tuple[tuple[Word, ...], ...]:
-    """Every place a program may stand behind options whose meaning nobody looked up: for the rules that forbid."""
+    """The commands that may begin at each word that is no option, followed by the word `more`, for rules that forbid: which
+    options of the program before them take a value is not known."""
     tail = (more,) if more else ()
     return tuple((*words[n:], *tail) for n in range(min(len(words), 8)) if not words[n].text.startswith("-"))
 
 
 def breadths(words: Sequence[Word]) -> tuple[str, ...]:
-    """The wider patterns a command can be offered, from narrow to wide: `git commit **`, `uv run pytest **`. None for what runs
-    whatever it is told, and for programs nobody thought about here."""
+    """The wider patterns that a rule for a command can have, from narrow to wide: `git commit **`, `uv run pytest **`. Empty for
+    a program that can run anything, and for one that these tables do not have."""
     if not words or not words[0].known:
         return ()
     texts = [word.text if word.known else "" for word in words]

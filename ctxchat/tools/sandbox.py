@@ -1,9 +1,9 @@
-"""Shutting a command in, where the system offers it: bubblewrap on Linux, seatbelt on macOS. Decides nothing about approval.
+"""The sandbox for commands: bubblewrap on Linux, seatbelt on macOS. Decides nothing about approval.
 
-Inside, the workspace can be written but for its guarded places. Of the home folder only toolchains are seen, the rest of the
+Inside, the workspace can be written except for its guarded paths. Of the home folder only toolchains are visible, the rest of the
 system can be read; `/tmp` is the session's own, sockets are covered, and there is no network unless it was allowed. A command
-that nobody was asked about sees programs and the workspace, and can write neither. What a command and the person behind it are
-told of that: what it is known to need, what it was stopped by.
+that runs without a person's approval sees programs and the workspace, and can write neither. Also tells which folders a command
+is known to need, and explains in its output what the sandbox stopped.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TOOLCHAINS = (
     ".cache/huggingface/hub", ".cache/huggingface/datasets", ".cache/torch", ".terminfo", ".gitconfig", ".config/git/config",
     ".config/git/ignore", ".config/git/attributes", ".config/mise", ".tool-versions",
 )  # fmt: skip
-"""What commands see of a home folder: what builds and runs things, and no place where tools keep who somebody is."""
+"""Paths below a home folder that commands can read: what builds and runs programs, and nothing where tools keep credentials."""
 
 SECRETS = (
     ".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".password-store", ".netrc", ".git-credentials", ".pypirc", ".npmrc",
@@ -56,17 +56,19 @@ SECRETS = (
     ".psql_history", "Library/Keychains", "Library/Cookies", "Library/Application Support/Google/Chrome",
     "Library/Application Support/Firefox",
 )  # fmt: skip
-"""Below the home folder, for who works in it, or opens it to commands; what is not there is passed over."""
+"""Paths below the home folder that stay hidden where the home folder is the workspace or is opened to commands; those that do not
+exist are passed over."""
 
-_OF_ROOT = ("/etc/shadow", "/etc/gshadow")
-"""Who works as root could read these without a sandbox."""
+_ROOT_SECRETS = ("/etc/shadow", "/etc/gshadow")
+"""Files that commands of root could read if they were not hidden."""
 
 PRIVATE = ("/tmp", "/var/tmp", "/run", "/var/lib/lxd", "/var/lib/incus", "/var/snap/lxd")
-"""Other folders inside than outside. A read-only mount stops nobody from speaking to a socket: the ones of Docker, the key ring
-and the desktop lie in here."""
+"""Folders that are replaced by empty ones inside. They hold the sockets of Docker, the key ring and the desktop, and a read-only
+mount would not keep a command from connecting to a socket."""
 
-_NEEDED_FOR_NAMES = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager")
-"""Where `/etc/resolv.conf` leads; a resolver answers there too, so only where the network may be reached."""
+_RESOLVER_FOLDERS = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager")
+"""Folders that `/etc/resolv.conf` links to. A resolver may listen there too, so they are mounted only together with the
+network."""
 
 _NEEDED = ("/run/current-system", "/run/wrappers")
 
@@ -79,7 +81,7 @@ _SYSTEM = (
         "terminfo", "inputrc", "locale.alias", "default/locale", "static",
     )),
 )  # fmt: skip
-"""All that a command sees that nobody was asked about, besides the workspace and programs in PATH."""
+"""All that a command sees that runs without a person's approval, besides the workspace and the programs in PATH."""
 
 _CACHES = {
     "UV_CACHE_DIR": ".cache/uv",
@@ -89,14 +91,14 @@ _CACHES = {
     "GOCACHE": ".cache/go-build",
     "PRE_COMMIT_HOME": ".cache/pre-commit",
 }
-"""Variables by which tools are told where to keep what they downloaded, with the usual place below the home folder."""
+"""Environment variables that set a package manager's cache folder, with the usual folder below the home folder."""
 
 
 class Sandbox(msgspec.Struct, frozen=True):
-    """A way to shut commands in. `kind` is empty for none at all, `program` is the file that does it. `hidden` are folders and
-    files that must not be seen inside, `writable` folders beside the workspace that may be written, `readable` such that are seen
-    although they lie in a home folder, `caches` a folder in which each workspace gets a cache of its own for package managers,
-    empty for none."""
+    """The sandbox that commands run in. `kind` is empty for none at all, `program` is the executable that sets it up. `hidden`
+    are folders and files that cannot be seen inside, `writable` folders beside the workspace that can be written, `readable`
+    folders in a home folder that can be read, `caches` a folder in which each workspace gets a cache of its own for package
+    managers, empty for none."""
 
     kind: Kind = ""
     program: str = ""
@@ -118,11 +120,11 @@ class Sandbox(msgspec.Struct, frozen=True):
         allowed: Grant = NOTHING,
         read_only: bool = False,
     ) -> list[str]:
-        """The command that runs `argv` inside, in the workspace. What it writes to `/tmp` stays in the folder `scratch`; without
-        one it is gone at the end (seatbelt knows no private one). `guarded` are the paths in the workspace that can be read
-        only, `sockets` such that lie in it, `unreadable` files and folders to be covered, `allowed` is what a person allowed this
-        command. With `read_only` it writes nothing, has no network and sees nothing of the machine but its programs. Looks at the
-        disk: off the event loop."""
+        """The command that runs `argv` in the sandbox, with the workspace as its working folder. Files that it writes to `/tmp`
+        stay in the folder `scratch`; without one they are gone at the end (seatbelt has no private `/tmp`). `guarded` are the
+        paths in the workspace that are read-only, `sockets` the sockets in it, `unreadable` files and folders to hide, `allowed`
+        is what a person allowed this command. With `read_only` it can write nothing, has no network and sees of the machine only
+        its programs. Looks at the disk: call it off the event loop."""
         if allowed.outside:
             return list(argv)
         if read_only:
@@ -133,12 +135,19 @@ class Sandbox(msgspec.Struct, frozen=True):
             )
         match self.kind:
             case "bubblewrap" if read_only:
-                return [*_bubblewrap_reading(here, workspace), *_emptied(unreadable), "--chdir", workspace, "--", *argv]
+                return [
+                    *_bubblewrap_reading(here, workspace),
+                    *_unreadable_mounts(unreadable),
+                    "--chdir",
+                    workspace,
+                    "--",
+                    *argv,
+                ]
             case "bubblewrap":
                 mounts = _bubblewrap(here, workspace, scratch, guarded, sockets)
                 held = sorted({path for place in unreadable for path in _folders_between(place, workspace)})
                 mounts += [word for path in held for word in ("--bind", path, path)]
-                return [*mounts, *_emptied(unreadable), "--chdir", workspace, "--", *argv]
+                return [*mounts, *_unreadable_mounts(unreadable), "--chdir", workspace, "--", *argv]
             case "seatbelt":
                 profile = seatbelt_profile(here, workspace, read_only=read_only, unreadable=unreadable)
                 return [self.program, "-p", profile, *argv]
@@ -146,13 +155,13 @@ class Sandbox(msgspec.Struct, frozen=True):
                 return list(argv)
 
     def cache(self, workspace: str) -> str:
-        """Where the commands of a workspace keep what they downloaded; empty for nowhere of their own."""
+        """The folder in which the commands of a workspace keep downloads; empty where they have none of their own."""
         name = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:16]
         return str(Path(self.caches) / name) if self.caches and self.kind else ""
 
     def variables(self, workspace: str, allowed: Grant = NOTHING) -> dict[str, str]:
-        """What to set inside, so that package managers use that cache instead of the person's own, which cannot be written
-        there; those whose own may be written use it."""
+        """Environment variables to set inside, so that package managers use `cache` instead of the person's own cache, which is
+        read-only there; a package manager whose own cache is writable keeps it."""
         cache, home = self.cache(workspace), Path.home()
         open_ = [Path(folder) for folder in (*self.writable, *allowed.folders)]
         caches = {
@@ -164,8 +173,8 @@ class Sandbox(msgspec.Struct, frozen=True):
         return caches | ({"npm_config_fetch_retries": "0"} if offline else {})  # it would try for more than a minute
 
     def can_write(self, folder: str) -> bool:
-        """False for a folder that is hidden inside, or holds something that is, as the home folder does: whoever may write there
-        can put another folder in the place of the hidden one."""
+        """Whether commands may write in a folder. False for one that is hidden inside, or that holds something hidden, as the
+        home folder does: a command that can write there could replace the hidden folder with another one."""
         here = Path(folder)
         return not any(here.is_relative_to(place) or Path(place).is_relative_to(here) for place in self.hidden)
 
@@ -179,9 +188,10 @@ def find_sandbox(
     readable: Sequence[Path] = (),
     caches: Path | None = None,
 ) -> Sandbox:
-    """The sandbox of this machine for a workspace, tried out once (some ten milliseconds); one of kind "" where none works."""
+    """The sandbox of this machine for a workspace, after one trial run (some ten milliseconds); one of kind "" where none
+    works."""
     home = Path.home()
-    places = [*(home / name for name in SECRETS), *map(Path, _OF_ROOT), *hidden]
+    places = [*(home / name for name in SECRETS), *map(Path, _ROOT_SECRETS), *hidden]
     secrets = tuple(dict.fromkeys(os.path.realpath(place) for place in places))
     kind: Kind = "seatbelt" if sys.platform == "darwin" else "bubblewrap" if sys.platform == "linux" else ""
     program = {"seatbelt": "sandbox-exec", "bubblewrap": "bwrap", "": ""}[kind]
@@ -208,13 +218,13 @@ def _bubblewrap(
     sandbox: Sandbox, workspace: str, scratch: str, guarded: Sequence[str], sockets: Sequence[str]
 ) -> list[str]:
     argv = [sandbox.program, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    # What belongs to root can be written by root without any capability: the kernel's settings, among them which program is
-    # started, outside, when a process crashes.
+    # Root can write root's own files without any capability: in /proc the kernel's settings, among them the program that the
+    # kernel starts, outside the sandbox, when a process crashes.
     argv += ["--remount-ro", "/proc"] if os.geteuid() == 0 else []
     for private in PRIVATE:
         if Path(private).is_dir() and not Path(private).is_symlink():
             argv += ["--bind", scratch, private] if scratch and private == "/tmp" else ["--tmpfs", private]
-    for needed in (*_NEEDED, *(_NEEDED_FOR_NAMES if sandbox.network else ())):
+    for needed in (*_NEEDED, *(_RESOLVER_FOLDERS if sandbox.network else ())):
         argv += ["--ro-bind-try", needed, needed]
     homes = _homes(workspace)
     for home in homes:
@@ -230,13 +240,13 @@ def _bubblewrap(
         argv += ["--bind", path, path]
     for place in guarded:
         argv += ["--ro-bind-try", place, place]
-    argv += _fixed((workspace, *sandbox.writable))
-    argv += _covered(sandbox, workspace, sockets)
+    argv += _program_mounts((workspace, *sandbox.writable))
+    argv += _hiding_mounts(sandbox, workspace, sockets)
     if cache := sandbox.cache(workspace):
         argv += ["--bind-try", cache, cache]
-    for home in homes:  # what is written there would be gone, and nobody told
+    for home in homes:  # a file written there would be lost without an error
         argv += ["--remount-ro", home]
-    return [*argv, *_apart(sandbox.network)]
+    return [*argv, *_namespace_options(sandbox.network)]
 
 
 def _bubblewrap_reading(sandbox: Sandbox, workspace: str) -> list[str]:
@@ -244,26 +254,26 @@ def _bubblewrap_reading(sandbox: Sandbox, workspace: str) -> list[str]:
     argv += ["--remount-ro", "/proc"] if os.geteuid() == 0 else []
     for place in (*_SYSTEM, *_NEEDED, *_seen_of_homes(_homes(workspace), workspace), workspace):
         argv += ["--ro-bind-try", place, place]
-    argv += _covered(sandbox, workspace)
-    return [*argv, "--remount-ro", "/", *_apart(network=False)]
+    argv += _hiding_mounts(sandbox, workspace)
+    return [*argv, "--remount-ro", "/", *_namespace_options(network=False)]
 
 
-def _emptied(places: Sequence[str]) -> list[str]:
-    """What must not be read, empty and read-only."""
+def _unreadable_mounts(places: Sequence[str]) -> list[str]:
+    """Options that replace each unreadable path with an empty, read-only one."""
     argv: list[str] = []
     for place in places:
         argv += ["--tmpfs", place, "--remount-ro", place] if Path(place).is_dir() else ["--ro-bind", "/dev/null", place]
     return argv
 
 
-def _apart(network: bool) -> list[str]:
-    """Who is root inside could take the mounts off again: no capabilities."""
+def _namespace_options(network: bool) -> list[str]:
+    """Options for separate namespaces and no capabilities: with them, root inside could undo the mounts."""
     alone = ["--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     return [*alone, *([] if network else ["--unshare-net"]), "--cap-drop", "ALL", "--die-with-parent"]
 
 
 def _homes(workspace: str) -> list[str]:
-    """The home folders of this machine, none in another; but not those somebody works in as a whole."""
+    """The home folders of this machine, none of them inside another, and without those that the workspace contains."""
     places = {os.path.realpath(place) for place in (Path.home(), pwd.getpwuid(os.getuid()).pw_dir, *_HOMES)}
     found: list[str] = []
     for place in sorted(place for place in places if place != "/" and Path(place).is_dir()):
@@ -274,7 +284,8 @@ def _homes(workspace: str) -> list[str]:
 
 
 def _seen_of_homes(homes: Sequence[str], workspace: str) -> list[str]:
-    """What of the home folders commands can read."""
+    """Existing paths below the home folders that commands can read: toolchains, the folders of PATH, this program and the
+    workspace's repository."""
     own = dict.fromkeys((str(Path.home()), os.path.realpath(Path.home()), pwd.getpwuid(os.getuid()).pw_dir))
     found = [f"{home}/{name}" for home in own for name in TOOLCHAINS]
     for folder in os.environ.get("PATH", "").split(os.pathsep):
@@ -288,8 +299,8 @@ def _seen_of_homes(homes: Sequence[str], workspace: str) -> list[str]:
 
 
 def _repository_of(workspace: str) -> list[str]:
-    """The repository around the workspace, and the one that a worktree belongs to. That says so itself: a file of the worktree
-    could name any."""
+    """The repository around the workspace, and the one that it is a worktree of. `linked_worktree` asks that repository to
+    confirm it: a file in the worktree could name any."""
     homes = _homes("")
     around = next(
         (str(folder) for folder in (Path(workspace), *Path(workspace).parents) if (folder / ".git").exists()), ""
@@ -300,8 +311,9 @@ def _repository_of(workspace: str) -> list[str]:
     return [around, *([linked.repository] if linked else [])]
 
 
-def _fixed(folders: Sequence[str]) -> list[str]:
-    """This program, where it lies in a folder that can be written: read-only, and the folders above it not to be moved."""
+def _program_mounts(folders: Sequence[str]) -> list[str]:
+    """Mounts that make this program read-only where it lies in a writable folder, and keep the folders above it from being
+    moved."""
     argv: list[str] = []
     for place in own_places():
         for folder in folders:
@@ -313,18 +325,18 @@ def _fixed(folders: Sequence[str]) -> list[str]:
 
 
 def _folders_between(place: str, folder: str) -> list[str]:
-    """The folders between a folder and a place in it: they are mounted, so that none can be moved and what is known of the place
-    stays true."""
+    """The folders between `folder` and a path in it. Each is mounted, so that a command cannot move it and put another path in
+    the place of the protected one."""
     if not Path(place).is_relative_to(folder):
         return []
     between = Path(place).relative_to(folder).parts[:-1]
     return [str(Path(folder, *between[:n])) for n in range(1, len(between) + 1)]
 
 
-def _covered(sandbox: Sandbox, workspace: str, sockets: Sequence[str] = ()) -> list[str]:
-    """Secrets, and sockets, which a read-only mount keeps nobody from speaking to."""
+def _hiding_mounts(sandbox: Sandbox, workspace: str, sockets: Sequence[str] = ()) -> list[str]:
+    """Mounts that hide secrets, and sockets: a read-only mount would not keep a command from connecting to one."""
     argv: list[str] = []
-    for secret in (hidden := _hidden(sandbox, workspace)):
+    for secret in (hidden := _existing_secrets(sandbox, workspace)):
         argv += ["--tmpfs", secret] if Path(secret).is_dir() else ["--ro-bind", "/dev/null", secret]
     away = (*PRIVATE, *hidden, *_homes(workspace))
     for name in sorted({*_sockets(workspace), *sockets}):
@@ -334,7 +346,8 @@ def _covered(sandbox: Sandbox, workspace: str, sockets: Sequence[str] = ()) -> l
 
 
 def _sockets(workspace: str) -> set[str]:
-    """The sockets that somebody listens at now. Where a name begins in some folder, that may be any of the workspace."""
+    """The paths of Unix sockets that a process listens at now. Where one was bound by a relative name, its folder is not known,
+    and all sockets in the workspace are added."""
     try:
         lines = Path("/proc/net/unix").read_text("utf-8", "surrogateescape").splitlines()[1:]
     except OSError:
@@ -350,15 +363,15 @@ def _sockets(workspace: str) -> set[str]:
 
 
 def _is_socket(name: str) -> bool:
-    """Following links."""
+    """Whether a path is a socket, links followed."""
     try:
         return stat.S_ISSOCK(os.stat(name).st_mode)  # noqa: PTH116
     except (OSError, ValueError):
         return False
 
 
-def _hidden(sandbox: Sandbox, workspace: str) -> list[str]:
-    """Secrets that exist now, but not the folder somebody is just working in, nor what a hidden folder hides already."""
+def _existing_secrets(sandbox: Sandbox, workspace: str) -> list[str]:
+    """The secrets that exist now, without any that contains the workspace and any that lies in another hidden folder."""
     found: list[str] = []
     for path in sorted(sandbox.hidden):
         covered = any(Path(path).is_relative_to(folder) for folder in found)
@@ -389,7 +402,7 @@ def seatbelt_profile(
     lines += [f"(allow file-read-data (subpath {_quoted(path)}))" for path in (*seen, workspace) if homes]
     lines += [
         f"(deny file-read* file-write* (subpath {_quoted(path)}))"
-        for path in (*_hidden(sandbox, workspace), *unreadable)
+        for path in (*_existing_secrets(sandbox, workspace), *unreadable)
     ]
     lines += [f"(allow file-read* file-write* (subpath {_quoted(cache)}))"] if cache and not read_only else []
     lines += [] if sandbox.network else ["(deny network*)"]
@@ -397,15 +410,15 @@ def seatbelt_profile(
 
 
 def _at_any_depth(workspace: str, name: str) -> str:
-    """The regular expression for a guarded name and all below it, in whichever case: the system mostly knows no difference.
-    Without backslashes and quotes, which a profile has its own ideas of."""
+    """The regular expression for a guarded name and all below it, in upper or lower case, because the file system mostly makes no
+    difference. Has no backslashes and quotes, which a profile would interpret itself."""
 
-    def sign(c: str) -> str:
+    def pattern_of(c: str) -> str:
         letter = f"[{c.lower()}{c.upper()}]" if c.isascii() and c.isalpha() else c
         return letter if c.isalnum() or c in "/-_" else "." if c in '\\"^]' else f"[{c}]"
 
-    wanted = "".join("[^/]*" if c == "*" else sign(c) for c in name)
-    return f"^{''.join(map(sign, workspace.rstrip('/')))}/(.*/)?{wanted}{'$' if name == 'head' else '(/|$)'}"
+    wanted = "".join("[^/]*" if c == "*" else pattern_of(c) for c in name)
+    return f"^{''.join(map(pattern_of, workspace.rstrip('/')))}/(.*/)?{wanted}{'$' if name == 'head' else '(/|$)'}"
 
 
 def _quoted(path: str) -> str:
@@ -419,15 +432,17 @@ _OFFLINE = expression(
     r"|unknown host|failed to lookup address"
 )
 _READ_ONLY = expression(r"(?i)read-only file ?system|EROFS|os error 30|Errno 30")
-_NAMED = expression(r"(?i)[\s'\"`‘]([^\s'\"`‘’]+)['\"`’]?: read-only|read-only file ?system[^:]*: ['\"]?([^\s'\"]+)")
-"""Before the words, as the shell and its tools say it, or behind them, as Python does."""
+_READ_ONLY_PATH = expression(
+    r"(?i)[\s'\"`‘]([^\s'\"`‘’]+)['\"`’]?: read-only|read-only file ?system[^:]*: ['\"]?([^\s'\"]+)"
+)
+"""The path in such a message: before the words, as the shell and its tools write it, or after them, as Python does."""
 
-_FOLDERS = {
+_DOWNLOAD_FOLDERS = {
     "uv": ".cache/uv", "uvx": ".cache/uv", "pip": ".cache/pip", "pip3": ".cache/pip", "npm": ".npm", "npx": ".npm",
     "yarn": ".cache/yarn", "pnpm": ".local/share/pnpm", "cargo": ".cargo/registry", "go": "go/pkg", "mvn": ".m2/repository",
     "pre-commit": ".cache/pre-commit", "composer": ".cache/composer", "ccache": ".cache/ccache", "dotnet": ".nuget/packages",
 }  # fmt: skip
-"""Programs with the folder below home in which they keep what they downloaded."""
+"""Programs with the folder below the home folder in which they keep downloads."""
 
 _GIT_WRITES = expression(
     r"\bgit\s+(?P<options>(?>(?:-[Cc]|--(?:git-dir|work-tree|namespace|config-env|exec-path|attr-source))\s+"
@@ -437,9 +452,10 @@ _GIT_WRITES = expression(
 
 
 def known_needs(command: str, workspace: str) -> tuple[str, ...]:
-    """Folders that a command like this writes in: git's own in the workspace, a package manager's cache where there is one."""
+    """Folders outside the usual ones that a command is known to write in: git's own folder in the workspace, and a package
+    manager's cache where it exists."""
     words = re.findall(r"[\w.-]+", command)
-    caches = (Path.home() / _FOLDERS[word] for word in dict.fromkeys(words) if word in _FOLDERS)
+    caches = (Path.home() / _DOWNLOAD_FOLDERS[word] for word in dict.fromkeys(words) if word in _DOWNLOAD_FOLDERS)
     git = (_repository(workspace, found["options"]) for found in _GIT_WRITES.finditer(command))
     return (*dict.fromkeys(filter(None, git)), *(str(folder.resolve()) for folder in caches if folder.is_dir()))
 
@@ -448,7 +464,7 @@ _GIT_FOLDER = expression(r"(?<!\S)-C\s+(?:\"([^\"]+)\"|'([^']+)'|(\S+))")
 
 
 def _repository(workspace: str, options: str) -> str:
-    """The `.git` that a command with these global options writes in; empty where it goes out of the workspace."""
+    """The `.git` that a git command with these global options writes in; empty where they lead out of the workspace."""
     folder = workspace
     for named in _GIT_FOLDER.finditer(options):
         folder = os.path.realpath(Path(folder, named[1] or named[2] or named[3]))
@@ -461,25 +477,27 @@ def _repository(workspace: str, options: str) -> str:
 
 
 _MISSING = expression(r"(?i)no such file|cannot open")
-_HIDDEN = expression(r"(?i)([^\s'\"`‘:]+)['\"`’]?: (?:no such file|cannot open)|no such file[^:]*: ['\"]?([^\s'\"]+)")
+_MISSING_PATH = expression(
+    r"(?i)([^\s'\"`‘:]+)['\"`’]?: (?:no such file|cannot open)|no such file[^:]*: ['\"]?([^\s'\"]+)"
+)
 
-_HERE = expression(r"\blocalhost\b|\b127\.0\.0\.1\b|\[?::1\b|\b0\.0\.0\.0\b")
-_NOBODY = expression(r"(?i)connection refused|econnrefused|(?:couldn't|failed to|unable to|cannot) connect")
+_LOOPBACK = expression(r"\blocalhost\b|\b127\.0\.0\.1\b|\[?::1\b|\b0\.0\.0\.0\b")
+_NOT_CONNECTED = expression(r"(?i)connection refused|econnrefused|(?:couldn't|failed to|unable to|cannot) connect")
 
-_KEYS = expression(
+_KEY_PROGRAMS = expression(
     r"\b(?:ssh|scp|sftp|ssh-add|gpg2?|pass|docker|podman|docker-compose)\b|(?m:^)(?>.*?\bgit\b).*\s(?:-S|--gpg-sign)\b"
 )
-"""Programs that speak to somebody who knows keys, or to an engine, over a socket. Of each line the first `git` alone counts, or a
-line of many would be read once for each."""
+"""Commands that need a socket: to a key agent, or to a container engine. Only the first `git` of a line counts, or a line with
+many would be searched once for each."""
 
-_REFUSED = expression(
+_KEY_REFUSAL = expression(
     r"(?i)cannot connect|connection refused|permission denied|could not open a connection|no such file|no secret key"
     r"|failed to sign|host key verification|no pinentry|agent"
 )
 
 
 def lacked_network(output: str, sandbox: Sandbox) -> bool:
-    """Whether it looks as if a command wanted the network, which the sandbox does not give."""
+    """Whether a command's output looks as if it wanted the network, which the sandbox does not give."""
     return bool(sandbox.kind) and not sandbox.network and _OFFLINE.search(output) is not None
 
 
@@ -493,8 +511,8 @@ def stopped_by_sandbox(
     failed: bool,
     read_only: bool = False,
 ) -> list[str]:
-    """Lines for the end of a command's output, where it looks as if the sandbox was in its way. One that did not fail may have
-    hidden it in a pipe: what its last lines say counts. `read_only`: it ran where nothing can be written."""
+    """Lines to append to a command's output where it looks as if the sandbox stopped it. For a command that did not fail (a pipe
+    may have hidden the failure) only the last lines are searched. `read_only`: it ran where nothing can be written."""
     notes: list[str] = []
     lines = output.splitlines() if failed else output.splitlines()[-_LAST_LINES:]
     lines = [line for line in lines if len(line) <= MAX_MESSAGE_CHARS]
@@ -503,12 +521,16 @@ def stopped_by_sandbox(
         notes.append(
             "[The sandbox has no network. If the command needs it, call again with network: true and why; the user is asked.]"
         )
-    elif not (sandbox.network or allowed.network) and _HERE.search(command + output) and _NOBODY.search(output):
+    elif (
+        not (sandbox.network or allowed.network)
+        and _LOOPBACK.search(command + output)
+        and _NOT_CONNECTED.search(output)
+    ):
         notes.append(
             "[In the sandbox each command has a network of its own, without what else listens on this machine. To reach a "
             "server, call again with network: true and why; one that runs in the background needs it as well.]"
         )
-    if _KEYS.search(command) and _REFUSED.search(output):
+    if _KEY_PROGRAMS.search(command) and _KEY_REFUSAL.search(output):
         notes.append(
             "[The sandbox hides keys and sockets, which ssh, gpg and docker need. Ask the user to let this command run outside "
             "of it.]"
@@ -520,7 +542,7 @@ def stopped_by_sandbox(
         )
         return notes
     if refused:
-        named = _NAMED.search(refused)
+        named = _READ_ONLY_PATH.search(refused)
         where = f": {named[1] or named[2]}" if named else ""
         if not sandbox.can_write(workspace):
             rule = "The workspace holds your home folder or secrets and is read-only in the sandbox"
@@ -532,7 +554,7 @@ def stopped_by_sandbox(
         )
         return notes
     missing = [line for line in lines if _MISSING.search(line)][:MAX_MISSING_LINES]
-    named = [os.path.normpath(found[1] or found[2]) for line in missing for found in _HIDDEN.finditer(line)]
+    named = [os.path.normpath(found[1] or found[2]) for line in missing for found in _MISSING_PATH.finditer(line)]
     if any(_is_hidden(name, workspace) for name in named):
         notes.append(
             "[Of the home folder the sandbox shows toolchains only. The user can show more: permissions.readable.]"
@@ -550,10 +572,10 @@ def stopped_by_sandbox(
 _LAST_LINES = 12
 
 MAX_MISSING_LINES = 50
-"""Lines that are looked at for a file that was not found."""
+"""Messages about a missing file that are examined."""
 
 MAX_MESSAGE_CHARS = 500
-"""Of a line: a longer one is no message of a program, and would take long to be looked through."""
+"""Characters of a line that is searched: a longer one is no program's message, and would take long to search."""
 
 
 def _is_hidden(name: str, workspace: str) -> bool:
@@ -562,7 +584,8 @@ def _is_hidden(name: str, workspace: str) -> bool:
 
 
 def taken_away(paths: Sequence[str], folder: str) -> str:
-    """The line that names what a command put where it could run later."""
+    """The line that tells a model which files of a command were moved to `folder`, because they lay where they could run
+    later."""
     return (
         f"[Moved out of the workspace, because it could run later without anybody asking: {', '.join(paths)}. It lies in "
         f"{folder}. To have it there, use write_file, or ask the user to let the command run outside the sandbox.]"
