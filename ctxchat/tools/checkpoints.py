@@ -1,8 +1,8 @@
-"""What calls do to the files of a workspace, kept so that it can be undone, and the way back. A `core.ports.WorkspaceFiles`.
+"""Checkpoints of a workspace: records what each tool call changes in its files, and restores earlier states. Fulfils
+`core.ports.WorkspaceFiles`.
 
-Contents lie in the session's folder, found by digest: those of the whole folder while the session is open (`base`), those of
-what was changed for as long as the session is there (`kept`). Nothing here touches `.git`, follows a link, or leaves the
-workspace.
+Contents are stored by digest in the session's folder: those of the whole workspace while the session is open (`base`), those of
+changed files for as long as the session exists (`kept`). Nothing here touches `.git`, follows a link, or leaves the workspace.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ctxchat.tools.text import size
 from ctxchat.tools.tree import MAX_ENTRIES, MAX_FILE_BYTES, TooMany, Tree, changed, named, read_state, written
 
 MAX_STORED_BYTES = 1_000_000_000
-"""Bytes of contents kept while a session is open; in a larger folder what commands do cannot be kept."""
+"""Bytes of contents kept while a session is open; in a larger workspace the changes of commands cannot be undone."""
 
 _MAX_COMPARED_BYTES = 2_000_000  # bytes up to which lines are compared
 
@@ -41,8 +41,8 @@ Left = TypeVar("Left")
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """A call that may change files: what stood there before it. `paths` are those it may touch, None for the whole folder,
-    `words` those by which it may name what it changes."""
+    """A call that may change files, recorded before it runs. `before` are the files by path, `paths` those that it may touch
+    (None for the whole workspace), `words` the words of the call, in which it may name the paths it changes."""
 
     id: str
     before: dict[str, FileState]
@@ -51,8 +51,8 @@ class Begun(msgspec.Struct, frozen=True):
 
 
 class Checkpoints:
-    """The files of one session's workspace. `folder` is where it keeps what it needs, `apart` are folders within the workspace
-    that are none of its content."""
+    """The checkpoints of one session's workspace. `folder` is where they are stored, `apart` are folders inside the workspace
+    that are not part of its content."""
 
     def __init__(self, workspace: Path, folder: Path, apart: Collection[str] = ()) -> None:
         self._root = os.path.realpath(workspace)
@@ -63,17 +63,18 @@ class Checkpoints:
         self._begun: Begun | None = None
         self._working = threading.Lock()
         self.seen: list[SeenFiles] = []
-        """What those have seen whose calls run here: their own changes are no surprise to them."""
+        """Records of the files that the agents working here have seen; their own changes are entered there."""
 
     # ── around a call ──
 
     async def begin_call(self, access: Access, target: str, words: Sequence[str] = ()) -> None:
-        """A call is about to run. Raises CtxchatError where what it does cannot be undone, and why."""
+        """Record the files before a call runs. `target` is the path that it writes, for an `access` of "write". Raises
+        CtxchatError with the reason where its changes could not be undone."""
         await asyncio.to_thread(self._begin_call, access, target, words)
 
     async def end_call(self) -> tuple[str, tuple[FileChange, ...], tuple[str, ...]]:
-        """An id for the call that began, what it did, and the paths that it does not name; all empty where none began, or nothing
-        came of it. Also for one that a kill cut off."""
+        """An id for the call that began, the changes it made, and the changed paths that it does not name; all empty where no
+        call began or it changed nothing. A call that was interrupted when the program was killed is ended too."""
         return await asyncio.to_thread(self._end_call)
 
     def _begin_call(self, access: Access, target: str, words: Sequence[str]) -> None:
@@ -82,22 +83,22 @@ class Checkpoints:
             self.forget()
             if access == "write" and not Path(target).is_relative_to(self._root):
                 return
-            with _faults("What this call does to files cannot be undone"):
+            with _explained_faults("What this call does to files cannot be undone"):
                 paths = self._touched(target) if access == "write" else None
                 before = self._scan(paths, again=False)
                 self._begun = Begun(secrets.token_hex(6), before, paths, tuple(words))
-                self._write_file("begun", _coded(self._begun))
+                self._write_file("begun", _encode_begun(self._begun))
 
     def _end_call(self) -> tuple[str, tuple[FileChange, ...], tuple[str, ...]]:
         with self._working:
-            begun, self._begun = self._begun or self._cut_off(), None
+            begun, self._begun = self._begun or self._unfinished_call(), None
             if begun is None:
                 return "", (), ()
-            with _faults("What the last call did to files cannot be undone"):
+            with _explained_faults("What the last call did to files cannot be undone"):
                 after = self._scan(begun.paths, again=True)
                 for path in changed(begun.before, after):
                     if path not in after and begun.paths is None and (looked := read_state(self._absolute(path))):
-                        after[path] = looked[0]  # passed over, not gone
+                        after[path] = looked[0]  # the scan left it out; it still exists
                 changes = tuple(self._change(path, begun.before, after) for path in changed(begun.before, after))
                 states = (state for c in changes for state in (c.before, c.after) if state and state.kept)
                 digests = (state.digest for state in states if state.digest and state.digest not in self._kept)
@@ -107,27 +108,28 @@ class Checkpoints:
             for seen in self.seen:
                 seen.mark_own_changes(self._root, changes)
             if not changes:
-                self.forget()  # or what somebody does later would be taken for the call's
+                self.forget()  # or later changes of a person would count as the call's
                 return "", (), ()
             return begun.id, changes, unnamed(changes, begun.words, self._root) if begun.paths is None else ()
 
-    def _cut_off(self) -> Begun | None:
-        left = self._left_open("begun", Begun)
+    def _unfinished_call(self) -> Begun | None:
+        left = self._read_unfinished("begun", Begun)
         return left and _decoded(left)
 
     def forget(self) -> None:
-        """What `end_call` gave is written down."""
+        """Delete the record of the call that began, once the result of `end_call` is in the journal."""
         with suppress(OSError):
             (self._folder / "begun").unlink(missing_ok=True)
 
     def _touched(self, target: str) -> tuple[str, ...]:
-        """The path itself, and the folders that would have to be made for it."""
+        """The path of a file to be written, and the folders that would have to be created for it, relative to the workspace."""
         path = Path(target)
         above = [p for p in path.parents if p.is_relative_to(self._root) and not os.path.lexists(p)]
         return tuple(str(p.relative_to(self._root)) for p in (path, *above))
 
     def _scan(self, paths: Sequence[str] | None, *, again: bool) -> dict[str, FileState]:
-        """What stands there, its contents in `base`."""
+        """The files that exist now at `paths` (None for the whole workspace), with their contents saved in `base`. `again`: the
+        second scan, after a call."""
         if paths is None:
             return self._tree.scan(lambda contents: self._save_all(contents, again=again), again=again)
         found = {path: looked for path in paths if (looked := read_state(self._absolute(path)))}
@@ -147,19 +149,20 @@ class Checkpoints:
     # ── reading ──
 
     async def now(self, paths: Sequence[str]) -> dict[str, FileState | None]:
-        """What stands at these paths."""
+        """The present state of the files at these paths; None where there is none."""
         return await asyncio.to_thread(lambda: {path: self._state(path) for path in paths})
 
     async def stored_digests(self, digests: Collection[str]) -> frozenset[str]:
-        """Those whose content is there."""
+        """The digests whose content is stored."""
         return await asyncio.to_thread(lambda: frozenset(d for d in digests if d in self._kept or d in self._base))
 
     async def diff(self, change: FileChange) -> str:
-        """The change as a unified diff; in words where it is no text."""
+        """A change as a unified diff; for anything but text, as a description."""
         return await asyncio.to_thread(self._diff_of, change)
 
     async def texts(self, change: FileChange) -> tuple[str | None, str | None]:
-        """The whole text before and after; None for a side that is no text, is large or is not kept, empty for no file."""
+        """The whole text before and after a change; None for a side that is no text, is too large or is not kept, empty for no
+        file."""
         return await asyncio.to_thread(lambda: (self._decoded(change.before), self._decoded(change.after)))
 
     def _diff_of(self, change: FileChange) -> str:
@@ -177,7 +180,7 @@ class Checkpoints:
         return Diff("") if same or None in texts else difference(texts[0] or "", texts[1] or "", name)
 
     def _decoded(self, state: FileState | None) -> str | None:
-        """The text of a file; None where it is none."""
+        """The text of a file in this state, empty for no file; None where it is no text, is too large or is not kept."""
         if state is None:
             return ""
         if state.kind != "file" or not state.kept or state.size > _MAX_COMPARED_BYTES:
@@ -199,41 +202,42 @@ class Checkpoints:
     # ── the way back ──
 
     async def restore(self, checkpoint: Checkpoint, copies: Collection[str] = ()) -> Checkpoint:
-        """Bring each path of it from `before`, which must be what stands there now, to `after`; what stood there at `copies` is
-        laid beside under a name of its own. A folder that is needed and was removed since comes back; what lies under a file or a
-        link that a person put in its folder's place is left out. All the rest or nothing; what was done, as a checkpoint. Raises
-        CtxchatError."""
+        """Bring each path of a checkpoint from `before`, which must be its present state, to `after`. The present files at
+        `copies` are copied beside them under new names. A needed folder that was removed since is created again; a path whose
+        folder a person replaced by a file or a link is left out. All other paths are restored, or none. Returns what was done as
+        a checkpoint. Raises CtxchatError."""
         return await asyncio.to_thread(self._restore, checkpoint, copies)
 
     async def unfinished(self) -> Checkpoint | None:
-        """A restore that a kill cut off, brought to its end now."""
+        """Complete a restore that was interrupted when the program was killed; what was done, None where there is none."""
         return await asyncio.to_thread(self._finish)
 
     def end_restore(self) -> None:
-        """The restore is written down."""
+        """Delete the record of the restore under way, once it is in the journal."""
         with suppress(OSError):
             (self._folder / "restoring").unlink(missing_ok=True)
 
     def _restore(self, checkpoint: Checkpoint, copies: Collection[str]) -> Checkpoint:
-        with self._working, _faults("Nothing was restored"):
-            checkpoint = msgspec.structs.replace(checkpoint, changes=self._placed(checkpoint.changes))
+        with self._working, _explained_faults("Nothing was restored"):
+            checkpoint = msgspec.structs.replace(checkpoint, changes=self._placeable_changes(checkpoint.changes))
             for change in checkpoint.changes:
                 self._save(change)
             extra = tuple(
-                self._copy_of(change) for change in checkpoint.changes if change.path in copies and change.before
+                self._copy_change(change) for change in checkpoint.changes if change.path in copies and change.before
             )
             checkpoint = msgspec.structs.replace(checkpoint, changes=(*checkpoint.changes, *extra))
             self._write_file("restoring", msgspec.msgpack.encode(checkpoint))
             try:
-                self._carry_out(checkpoint.changes)
+                self._apply_changes(checkpoint.changes)
             except (OSError, CtxchatError):
-                self._carry_back(checkpoint.changes)
+                self._revert_changes(checkpoint.changes)
                 self.end_restore()
                 raise
             return checkpoint
 
-    def _placed(self, changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
-        """Those whose place is there, and the folders that have to come back for them. Raises ToolError where none has one."""
+    def _placeable_changes(self, changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
+        """The changes whose folder exists or can be created, and changes that create such folders. Raises ToolError where no
+        change is left."""
         after = {c.path: c.after for c in changes}
         needed: dict[str, FileChange] = {}
         placed: list[FileChange] = []
@@ -256,7 +260,8 @@ class Checkpoints:
         return (*placed, *needed.values())
 
     def _save(self, change: FileChange) -> None:
-        """What stands there now is kept before it goes. Raises ToolError where it is not what was looked at."""
+        """Store the present content of a path before it is replaced. Raises ToolError where the path has changed since the
+        restore was planned, where its content cannot be kept, or where the content to restore is missing."""
         looked = read_state(self._absolute(written(change.path)))
         state, data = looked or (None, None)
         if state != change.before:
@@ -272,8 +277,8 @@ class Checkpoints:
         if wanted and wanted.digest and self._stored_bytes(wanted.digest) is None:
             raise ToolError(f"The earlier content of {change.name} is not there any more.", "Nothing was restored.")
 
-    def _copy_of(self, change: FileChange) -> FileChange:
-        """A copy of what stands there, under a free name."""
+    def _copy_change(self, change: FileChange) -> FileChange:
+        """The change that copies the present file of a path to a free name beside it."""
         number, name = 1, f"{change.path}.yours"
         while os.path.lexists(self._absolute(written(name))):
             number += 1
@@ -281,24 +286,25 @@ class Checkpoints:
         return FileChange(name, None, change.before)
 
     def _finish(self) -> Checkpoint | None:
-        checkpoint = self._left_open("restoring", Checkpoint)
+        checkpoint = self._read_unfinished("restoring", Checkpoint)
         if checkpoint is None:
             return None
-        with self._working, _faults("An interrupted restore could not be brought to its end"):
-            stand = [(c, self._state(c.path)) for c in checkpoint.changes]
-            # Nothing there may be half of a change of kind: a link in place of a folder.
-            self._carry_out([c for c, now in stand if now == c.before or (now is None and c.after)])
+        with self._working, _explained_faults("An interrupted restore could not be brought to its end"):
+            states = [(c, self._state(c.path)) for c in checkpoint.changes]
+            # A missing path may be the first half of a change of kind, as from a folder to a link: the rest of it is done now.
+            self._apply_changes([c for c, now in states if now == c.before or (now is None and c.after)])
             done = tuple(c for c in checkpoint.changes if self._state(c.path) == c.after)
             return msgspec.structs.replace(checkpoint, changes=done)
 
-    def _carry_back(self, changes: Sequence[FileChange]) -> None:
-        """As it was, as far as the system lets us."""
-        back = [FileChange(c.path, c.after, c.before) for c in changes]
+    def _revert_changes(self, changes: Sequence[FileChange]) -> None:
+        """Undo changes that were applied in part, as far as the system allows."""
+        reversed_changes = [FileChange(c.path, c.after, c.before) for c in changes]
         with suppress(OSError, CtxchatError):
-            self._carry_out([c for c in back if self._state(c.path) != c.after])
+            self._apply_changes([c for c in reversed_changes if self._state(c.path) != c.after])
 
-    def _carry_out(self, changes: Sequence[FileChange]) -> None:
-        """What goes first, the deepest first; then what comes, folders before what is in them; their modes last."""
+    def _apply_changes(self, changes: Sequence[FileChange]) -> None:
+        """Apply changes to the disk: first removals, the deepest first; then new contents, folders before the files in them; the
+        modes of folders last. Raises OSError and CtxchatError."""
         opened: dict[str, int] = {}
         deepest_first = sorted(changes, key=lambda c: -c.path.count("/"))
         try:
@@ -317,10 +323,10 @@ class Checkpoints:
                     os.chmod(path, modes.get(path, opened.get(path, 0)))  # noqa: PTH101 - strings all the way
 
     def _remove(self, change: FileChange, opened: dict[str, int]) -> None:
-        with self._held(change.path, opened) as (folder, path):
+        with self._held_folder(change.path, opened) as (folder, path):
             try:
                 if change.before and change.before.kind == "folder":
-                    _let_in(self._path(change.path), opened)
+                    _make_writable(self._path(change.path), opened)
                     os.rmdir(path, dir_fd=folder)
                 else:
                     os.unlink(path, dir_fd=folder)
@@ -328,19 +334,19 @@ class Checkpoints:
                 return
             except OSError:
                 if change.after is None and self._path(change.path).is_dir():
-                    return  # somebody put something into it: that stays, and the folder with it
+                    return  # a person put a file into the folder: both stay
                 raise
 
     def _restore_file(self, name: str, state: FileState, opened: dict[str, int]) -> None:
-        with self._held(name, opened) as (folder, path):
+        with self._held_folder(name, opened) as (folder, path):
             if state.kind == "folder":
                 if not self._path(name).is_dir() or self._path(name).is_symlink():
                     os.mkdir(path, 0o700, dir_fd=folder)
-                _let_in(self._path(name), opened)
+                _make_writable(self._path(name), opened)
                 return
             stands = self._state(name)
             if stands and stands.kind == state.kind == "file" and stands.digest == state.digest:
-                self._path(name).chmod(state.mode)  # whoever has it open goes on with the same file
+                self._path(name).chmod(state.mode)  # a program that has it open keeps the same file
                 return
             data = self._stored_bytes(state.digest)
             if data is None:
@@ -358,23 +364,24 @@ class Checkpoints:
                 raise
 
     def _path(self, name: str) -> Path:
-        """Raises ToolError for what is no file of the workspace."""
+        """The absolute path for a name. Raises ToolError for one outside the workspace or in `.git`."""
         pure = PurePosixPath(written(name))
         if pure.is_absolute() or ".." in pure.parts or ".git" in pure.parts:
             raise ToolError(f"{name} is no file of this workspace.")
         return Path(self._root, pure)
 
     @contextmanager
-    def _held(self, name: str, opened: dict[str, int]) -> Generator[tuple[int | None, Path], None, None]:
-        """The folder of a file, held so that no link leads out of it, and the file's path in it. The folder is open for writing
-        then. Raises ToolError where a link leads out of the way."""
+    def _held_folder(self, name: str, opened: dict[str, int]) -> Generator[tuple[int | None, Path], None, None]:
+        """A descriptor of the folder of a file (None where the system has none), held open so that no link can lead elsewhere,
+        and the file's path relative to it. The folder is made writable. Raises ToolError where a link in the path leads
+        elsewhere."""
         path = self._path(name)
         elsewhere = ToolError(
             f"{PurePosixPath(written(name)).parent} leads somewhere else than before.", "Nothing was restored."
         )
         if os.path.realpath(path.parent) != str(path.parent):
             raise elsewhere
-        _let_in(path.parent, opened)
+        _make_writable(path.parent, opened)
         with ExitStack() as held:
             try:
                 folder = held.enter_context(held_folder(path.parent))
@@ -392,7 +399,7 @@ class Checkpoints:
     # ── its own files ──
 
     async def close(self) -> None:
-        """The session is left: what only it needs goes."""
+        """Delete the contents that are needed only while the session is open."""
         await asyncio.to_thread(self._clear)
 
     def _clear(self) -> None:
@@ -400,7 +407,7 @@ class Checkpoints:
             self._base.drop()
 
     def _write_file(self, name: str, data: bytes) -> None:
-        """Whole or not at all."""
+        """Write a file in the session's folder, whole or not at all."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         beside = self._folder / f"{name}.new"
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -408,16 +415,16 @@ class Checkpoints:
             file.write(data)
         beside.replace(self._folder / name)
 
-    def _left_open(self, name: str, kind: type[Left]) -> Left | None:
-        """What a kill left open, None for nothing."""
+    def _read_unfinished(self, name: str, kind: type[Left]) -> Left | None:
+        """The record of an operation that was interrupted when the program was killed; None for none."""
         try:
             return msgspec.msgpack.decode((self._folder / name).read_bytes(), type=kind)
         except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError):
             return None
 
 
-class _faults:
-    """What goes wrong within is told with these words before it."""
+class _explained_faults:
+    """Context manager that turns TooMany and OSError into a CtxchatError whose message begins with `words`."""
 
     def __init__(self, words: str) -> None:
         self._words = words
@@ -436,16 +443,16 @@ class _faults:
             raise CtxchatError(f"{self._words}: {problem.strerror or problem}{where}.") from problem
 
 
-def _let_in(folder: Path, opened: dict[str, int]) -> None:
-    """Let us write in a folder, and remember how it was."""
+def _make_writable(folder: Path, opened: dict[str, int]) -> None:
+    """Make a folder writable for us, and note its earlier mode in `opened`."""
     mode = stat.S_IMODE(folder.stat().st_mode)
     if mode & 0o700 != 0o700:
         opened.setdefault(str(folder), mode)
         folder.chmod(mode | 0o700)
 
 
-def _coded(begun: Begun) -> bytes:
-    """As bytes; names that are no UTF-8 in another form."""
+def _encode_begun(begun: Begun) -> bytes:
+    """A begun call as bytes; file names that are not UTF-8 are encoded as `named` does."""
     before = {named(path): state for path, state in begun.before.items()}
     paths = begun.paths and tuple(named(path) for path in begun.paths)
     words = tuple(word.encode("utf-8", "replace").decode() for word in begun.words)

@@ -1,5 +1,5 @@
-"""How a server is reached: its process over standard input and output, or its address over HTTP. The one place that knows
-the SDK's client; it runs in the worker process, for the SDK is slow to import and reads a large result in one go.
+"""Connections to MCP servers: to a process over standard input and output, or to an address over HTTP. The only module that uses
+the SDK's client; it runs in the worker process, because the SDK is slow to import and parses a large result without a pause.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ from ctxchat.tools.mcp.stream_guard import MAX_LINE_CHARS, reading_shallow, siev
 from ctxchat.tools.text import clip, clip_line, size
 
 MAX_TOOLS = 500
-"""Of one server: more would fill any window."""
+"""Tools of one server; more would fill any context window."""
 
 LISTENED_TO = "2026-07-28"
-"""The first protocol in which a server tells of changes only who has asked for them."""
+"""The first protocol version in which a server notifies only clients that subscribed to changes."""
 
 CHANGED = tuple(f"notifications/{kind}/list_changed" for kind in ("tools", "resources", "prompts"))
-"""What a server says when it offers something else."""
+"""Notifications by which a server tells that its lists have changed."""
 
 PROCESS_END_TIMEOUT_S = 0.5
-"""Seconds a process has to end by itself, and as many to end when it is told to, before it is killed: nobody waits to quit."""
+"""Seconds a server's process has to end by itself, and as many again after a signal, before it is killed: quitting must be
+quick."""
 
 
 LIST_RESOURCES = OfferedTool(
@@ -60,32 +61,33 @@ READ_RESOURCE = OfferedTool(
     "Reads a resource of this server by its address.",
     {"type": "object", "properties": {"uri": {"type": "string"}}, "required": ["uri"]},
 )
-"""What we offer for a server that has resources."""
+"""Tools that we add for a server that has resources."""
 
 LISTING_TIMEOUT_S = 5.0
-"""Seconds that a server may take to list its resources, and as many for its prompts; what it has listed by then counts."""
+"""Seconds that a server may take to list its resources, and as many each for its prompts and its skills; items listed by then
+count."""
 
 MAX_LISTED = 1_000
-"""Resources that are listed, and prompts."""
+"""Resources of one server that are listed, and prompts."""
 
 MAX_PROMPT_ARGUMENTS = 50
-"""Of one prompt."""
+"""Arguments of one prompt."""
 
 _CHANGED = "The skill has changed since it was listed; nothing of it was read. Call it again: it is asked about anew."
 _UNLIKE = "What the server sends is not what it lists of this skill; nothing of it was read."
 
 MAX_OPENED = 3
-"""Addresses that a server may want opened before one call."""
+"""Addresses that a server may ask a person to open before one call."""
 
-_NO_WAY_BACK = re.compile(r"elicitation/create.{0,80}no back-channel", re.S)
-"""What a server's SDK says where its tool asks in the way of before 2026-07-28."""
+_NEEDS_OLDER_PROTOCOL = re.compile(r"elicitation/create.{0,80}no back-channel", re.S)
+"""The error of a server's SDK where its tool asks a question in the form that protocols before 2026-07-28 had."""
 
 _TOO_LONG = "Server-sent event exceeded the"
-"""What the SDK says of an answer in a stream that is longer than it may be."""
+"""The SDK's error for a message in an HTTP stream that is longer than allowed."""
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """What a call came back with: its words, and its images as base64. `failed`: the tool says so."""
+    """The result of a call: its text, and its images as base64. `failed`: the tool reports an error."""
 
     text: str
     failed: bool
@@ -96,13 +98,14 @@ Ask = Callable[[str, tuple[QuestionField, ...]], Awaitable[dict[str, Any] | None
 
 Pause = Callable[[], AbstractContextManager[None]]
 
-_ASK: ContextVar[Ask | None] = ContextVar("ask", default=None)
-"""That of the call at hand, in all that comes of it."""
+_CURRENT_ASK: ContextVar[Ask | None] = ContextVar("ask", default=None)
+"""The function that asks a person on behalf of the current call, inherited by the tasks that the call starts."""
 
 
 class Connection:
-    """An open one. Calls may be made side by side. `session` is that of HTTP, `changed` is set when the server says that it
-    offers something else. `resources`, `prompts` and `skills` are those it listed when it was last asked for its tools."""
+    """An open connection to a server; calls may run concurrently. `session` is the HTTP session, `left_out` collects descriptions
+    of tools that cannot be used, `changed` is set when the server says that its lists have changed. `resources`, `prompts` and
+    `skills` are those it listed when it was last asked for its tools."""
 
     def __init__(
         self, sdk: Any, client: Any, left_out: list[str], session: HttpSession, changed: asyncio.Event
@@ -124,19 +127,21 @@ class Connection:
 
     @contextmanager
     def asked_with(self, ask: Ask, pause: Pause) -> Iterator[None]:
-        """What the server asks about the call in this block is put to a person by `ask`; no time of it goes by in `pause`."""
-        before = _ASK.set(ask)
+        """Within the block, questions of the server about its call are put to a person by `ask`; within the context `pause`, the
+        time of that call does not run."""
+        before = _CURRENT_ASK.set(ask)
         self._asks[ask] = pause
         try:
             yield
         finally:
             del self._asks[ask]
-            _ASK.reset(before)
+            _CURRENT_ASK.reset(before)
 
     async def answer(self, text: str, fields: tuple[QuestionField, ...]) -> dict[str, Any] | None:
-        """What a person says to a question of the server's; None for nothing. Over HTTP it comes in answer to the call that it is
-        about; of a process nobody can tell: the call that is longest under way puts it, and the time of none goes by."""
-        if ask := _ASK.get():
+        """A person's answer to a question of the server; None for none. Over HTTP a question arrives in the context of the call
+        that it is about. For a process the call is not known: the oldest running call asks, and the time of all calls is
+        paused."""
+        if ask := _CURRENT_ASK.get():
             return await ask(text, fields) if ask in self._asks else None
         with ExitStack() as paused:
             for pause in self._asks.values():
@@ -145,8 +150,9 @@ class Connection:
             return await ask(text, fields) if ask else None
 
     async def tools(self) -> tuple[Sequence[OfferedTool], Sequence[str]]:
-        """What the server offers, and what of that cannot be taken, with why. Resources are offered as two tools, unless it has
-        tools of those names itself."""
+        """The server's tools, and descriptions of the tools and skills that cannot be used, with the reason. Resources are
+        offered as two more tools, unless the server has tools of those names itself. Lists resources, prompts and skills on the
+        way."""
         found, left_out = await self._own_tools()
         more = (LIST_RESOURCES, READ_RESOURCE) if await self._has_resources() else ()
         await self._list_prompts()
@@ -156,14 +162,15 @@ class Connection:
         return [*found, *(tool for tool in more if tool.name in self._resource_tools)], left_out
 
     async def _has_resources(self) -> bool:
-        """List them. Most servers say that they could have some; one that does not answer has none."""
+        """Whether the server has resources; they are listed for that, because most servers only announce that they could have
+        some. A server that does not answer counts as having none."""
         self.resources = []
         about = self._client.server_capabilities
         if not (about and about.resources):
             return False
         with suppress(self._refusals, TimeoutError):
             async with asyncio.timeout(LISTING_TIMEOUT_S):
-                async for each in self._listed("resources"):
+                async for each in self._list_pages("resources"):
                     self.resources.append(OfferedResource(str(each.uri), str(each.title or each.name or "")))
                 return bool(self.resources or await self._templates())
         return bool(self.resources)
@@ -174,11 +181,11 @@ class Connection:
         if about and about.prompts:
             with suppress(self._refusals, TimeoutError):
                 async with asyncio.timeout(LISTING_TIMEOUT_S):
-                    async for each in self._listed("prompts"):
+                    async for each in self._list_pages("prompts"):
                         self.prompts.append(_offered_prompt(each))
 
     async def _list_skills(self) -> Sequence[str]:
-        """Ask which it serves; says of each that is left out why."""
+        """List the server's skills; descriptions of those that cannot be used, each with the reason."""
         self.skills, left_out = {}, list[str]()
         about = self._client.server_capabilities
         if EXTENSION not in (getattr(about, "extensions", None) or {}):
@@ -208,8 +215,8 @@ class Connection:
         request = self._request(method=method, params=parameters)
         return await self._client.session.send_request(request, self._any_result)
 
-    async def _listed(self, kind: Literal["resources", "prompts"]) -> AsyncGenerator[Any, None]:
-        """What it has of that kind, page by page, no more than `MAX_LISTED`; a page that was there before is the last."""
+    async def _list_pages(self, kind: Literal["resources", "prompts"]) -> AsyncGenerator[Any, None]:
+        """The server's items of a kind, page by page, no more than `MAX_LISTED`. A cursor that repeats ends the list."""
         cursor, seen, count = None, set[str](), 0
         while True:
             page = await getattr(self._client, f"list_{kind}")(cursor=cursor, cache_mode="refresh")
@@ -223,13 +230,13 @@ class Connection:
             seen.add(cursor)
 
     async def _templates(self) -> Sequence[Any]:
-        """The forms that addresses of resources may have; not all servers know of them."""
+        """The server's resource templates; none where it does not support them."""
         with suppress(self._refusals):
             return (await self._client.list_resource_templates()).resource_templates
         return ()
 
     async def _own_tools(self) -> tuple[list[OfferedTool], Sequence[str]]:
-        """Its tools, all pages of them; none where it knows of none."""
+        """The server's own tools, all pages of them, and descriptions of those left out; none where it does not support tools."""
         self._left_out.clear()
         found: list[OfferedTool] = []
         cursor = None
@@ -249,29 +256,30 @@ class Connection:
     async def call(
         self, tool: str, arguments: dict[str, Any], progress: Callable[[str], Awaitable[None]]
     ) -> ToolResult:
-        """Run a tool; `progress` takes what it says on its way. Raises ConnectionResetError where the server is gone,
-        ConnectionAbortedError where it has forgotten our session and so done nothing, else what the SDK raises."""
+        """Run a tool; `progress` receives its progress messages. Raises ConnectionResetError where the server has ended,
+        ConnectionAbortedError where it has forgotten our session and so did nothing, OlderWanted where it needs the older
+        protocol, ToolError, and any other error of the SDK."""
 
-        async def tell(done: float, total: float | None, message: str | None) -> None:
+        async def report_progress(done: float, total: float | None, message: str | None) -> None:
             await progress(_progress_text(done, total, message))
 
         if tool in self._resource_tools and tool == READ_RESOURCE.name:
             return await self.read(str(arguments.get("uri", "")))
-        with self._told_endings():
+        with self._translated_errors():
             if tool in self._resource_tools:
                 return await self._list_resources()
             try:
-                result = await self._client.call_tool(tool, arguments, progress_callback=tell)
+                result = await self._client.call_tool(tool, arguments, progress_callback=report_progress)
             except self._refusals as problem:
-                if not await self._has_opened(problem.error):
+                if not await self._let_person_open(problem.error):
                     raise
-                result = await self._client.call_tool(tool, arguments, progress_callback=tell)
+                result = await self._client.call_tool(tool, arguments, progress_callback=report_progress)
         words, images = _contents(result.content)
-        structured = _structured(result.structured_content, words)
+        structured = _structured_text(result.structured_content, words)
         return ToolResult("\n".join(filter(None, (*words, structured))), bool(result.is_error), tuple(images))
 
-    async def _has_opened(self, refusal: Any) -> bool:
-        """The person has opened all the addresses without which a server does not begin with a call."""
+    async def _let_person_open(self, refusal: Any) -> bool:
+        """Ask the person to open the addresses that a server requires before a call; whether all of them were opened."""
         data = refusal.data if refusal.code == self._wants_opened and isinstance(refusal.data, dict) else {}
         given = cast("dict[str, object]", data).get("elicitations")
         wanted = cast("list[object]", given) if isinstance(given, list) else []
@@ -283,32 +291,33 @@ class Connection:
         return 0 < len(wanted) <= MAX_OPENED
 
     @contextmanager
-    def _told_endings(self) -> Iterator[None]:
-        """A server that is gone, or has forgotten us, said as `call` says it."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Turn the SDK's errors in the block into those that `call` raises."""
         try:
             yield
         except self._refusals as problem:
             if self._session.forgotten:
                 raise ConnectionAbortedError("The server does not know this session any more.") from problem
             self._session.raise_refusal()
-            if _TOO_LONG in problem.error.message:  # which the SDK gives out as an ending
+            if _TOO_LONG in problem.error.message:  # the SDK reports it as a closed connection
                 raise ToolError(f"It sends an answer of more than {size(MAX_LINE_CHARS)}.") from problem
             if problem.error.code == self._closed:
                 raise ConnectionResetError("The server has ended.") from problem
-            if _NO_WAY_BACK.search(problem.error.message):
+            if _NEEDS_OLDER_PROTOCOL.search(problem.error.message):
                 raise OlderWanted(problem.error.message) from problem
             raise
 
     async def _list_resources(self) -> ToolResult:
-        """All resources, and the forms that addresses of more may have, a line each."""
-        lines = [_resource_line(str(each.uri), each) async for each in self._listed("resources")]
+        """All resources and resource templates, a line each."""
+        lines = [_resource_line(str(each.uri), each) async for each in self._list_pages("resources")]
         more = f"[only the first {MAX_LISTED}]" if len(lines) >= MAX_LISTED else ""
         lines += [_resource_line(each.uri_template, each) for each in await self._templates()]
         return ToolResult("\n".join(filter(None, (*lines, more))) or "There are none.", False)
 
     async def read(self, uri: str) -> ToolResult:
-        """A resource by its address; `failed` where nothing of it can be shown, with why as its words. Raises as `call`."""
-        with self._told_endings():
+        """Read a resource by its address; `failed` where nothing of it can be shown, with the reason as text. Raises as
+        `call`."""
+        with self._translated_errors():
             contents = (await self._client.read_resource(uri)).contents
         words: list[str] = []
         images: list[str] = []
@@ -318,15 +327,17 @@ class Connection:
             if hasattr(part, "text"):
                 words.append(part.text)
                 shown = True
-            elif kind.startswith("image/") or kind_of(from_base64(part.blob)):  # some call every blob text
+            elif kind.startswith("image/") or kind_of(
+                from_base64(part.blob)
+            ):  # some servers give every blob a text type
                 _take_image(part.blob, words, images)
             else:
                 words.append(f"[{part.uri}: {kind}, not shown]")
         return ToolResult("\n".join(words), not (shown or images), tuple(images))
 
     async def read_skill(self, uri: str, file: str, digest: str) -> ToolResult:
-        """A skill, or a file of it, where it is what was listed; `digest` is that of what was looked at, empty for a skill that
-        is not listed. Raises ToolError, and as `call`."""
+        """Read a skill, or one of its files, if its content is what the server listed. `digest` is that of the listed skill,
+        empty for one that is not listed. Raises ToolError where the content differs, and as `call`."""
         entry = self.skills.get(uri)
         if entry is None:
             entry = self.skills[uri] = await self._entry(uri)
@@ -339,15 +350,15 @@ class Connection:
         data = await self._content(place)
         if not is_as_listed(data, entry, place):
             self.skills[uri] = await self._entry(uri)
-            self.changed.set()  # so that the list is told anew
+            self.changed.set()  # so that the server's lists are read again
             raise ToolError(_CHANGED if self.skills[uri].digest != entry.digest else _UNLIKE)
         text = text_of(data, entry, place)
         more = [] if file or not entry.offered.files else [f"[Files of this skill: {', '.join(entry.offered.files)}]"]
         return ToolResult("\n\n".join([text, *more]), False)
 
     async def _entry(self, uri: str) -> SkillEntry:
-        """What the server says of a skill now, listed or not. Raises ToolError."""
-        with self._told_endings():
+        """The server's present description of a skill, listed or not. Raises ToolError."""
+        with self._translated_errors():
             if EXTENSION not in (getattr(self._client.server_capabilities, "extensions", None) or {}):
                 raise ToolError("It serves no skills.")
             found = (await self._send_request("skills/get", {"uri": uri})).get("skill")
@@ -360,8 +371,8 @@ class Connection:
         return entry
 
     async def _content(self, uri: str) -> bytes:
-        """What lies at an address. Raises ToolError where that is not one content."""
-        with self._told_endings():
+        """The bytes of the resource at an address. Raises ToolError where it has other than one content."""
+        with self._translated_errors():
             contents = (await self._client.read_resource(uri, cache_mode="refresh")).contents
         if len(contents) != 1:
             raise ToolError("It answers with other than one file.")
@@ -369,9 +380,8 @@ class Connection:
         return part.text.encode() if hasattr(part, "text") else from_base64(part.blob)
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> ToolResult:
-        """A prompt as the server writes it for these arguments: of several messages, those of the assistant are marked. Raises as
-        `call`."""
-        with self._told_endings():
+        """A prompt as the server fills it in with these arguments. Messages of the assistant are marked. Raises as `call`."""
+        with self._translated_errors():
             messages = (await self._client.get_prompt(name, arguments)).messages
         words: list[str] = []
         images: list[str] = []
@@ -382,14 +392,16 @@ class Connection:
         return ToolResult("\n\n".join(words), False, tuple(images))
 
     async def watch(self) -> None:
-        """Hear that it offers something else from a server of the newest protocol, which tells only who asks; until it ends.
-        Others tell without being asked."""
-        able = self._client.server_capabilities
+        """Subscribe to changes of the server's lists and set `changed` for each, until the connection ends. Only servers of the
+        newest protocol need a subscription; others notify without one."""
+        capabilities = self._client.server_capabilities
         kinds = ("tools", "resources", "prompts")
-        told = {f"{kind}_list_changed": bool(getattr(getattr(able, kind), "list_changed", False)) for kind in kinds}
-        if self._client.protocol_version < LISTENED_TO or not any(told.values()):
+        subscriptions = {
+            f"{kind}_list_changed": bool(getattr(getattr(capabilities, kind), "list_changed", False)) for kind in kinds
+        }
+        if self._client.protocol_version < LISTENED_TO or not any(subscriptions.values()):
             return
-        async with self._client.listen(**told) as events:
+        async with self._client.listen(**subscriptions) as events:
             async for _ in events:
                 self.changed.set()
 
@@ -398,10 +410,10 @@ class Connection:
 async def connected(
     address: Address, workspace: str, log: Path, page: ShowPage | None = None
 ) -> AsyncGenerator[Connection, None]:
-    """A connection for as long as the block lasts; what a server's process says beside the protocol goes to the file `log`,
-    secrets masked. With a `page`, a person is there to log in where the server wants that.
+    """A connection for as long as the block lasts. The standard error of a server's process goes to the file `log`, secrets
+    masked. `page` shows a person the page to log in; None where nobody is there to log in.
 
-    Raises LoginWanted, ToolError where the SDK is missing or a variable is not set; else what the SDK raises.
+    Raises LoginWanted, ToolError where the SDK is missing or a variable is not set, and any error of the SDK.
     """
     try:
         sdk: Any = import_module("mcp")
@@ -411,7 +423,7 @@ async def connected(
             f"Install it beside ctxchat: uv pip install --python {sys.executable} mcp (in a checkout: uv run --extra mcp "
             "ctxchat). Then start again.",
         ) from missing
-    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # else each line beside the protocol makes a traceback
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # else each line that is not of the protocol logs a traceback
     async with AsyncExitStack() as stack:
         session, changed = HttpSession(address), asyncio.Event()
         if page is None:
@@ -419,7 +431,7 @@ async def connected(
         if address.url:
             transport = await stack.enter_async_context(http_transport(address, session, log.parent / FOLDER, page))
         else:
-            errors = await stack.enter_async_context(_logged(log))
+            errors = await stack.enter_async_context(_masked_log(log))
             parameters = sdk.StdioServerParameters(
                 command=address.command,
                 args=list(address.args),
@@ -434,13 +446,13 @@ async def connected(
             transport = pipes.stdio_client(parameters, errlog=errors)
         left_out: list[str] = []
 
-        async def hear(message: Any) -> None:
+        async def on_message(message: Any) -> None:
             if getattr(message, "method", "") in CHANGED:
                 changed.set()
 
         found: list[Connection] = []
 
-        async def asked(_: Any, question: Any) -> Any:
+        async def on_elicitation(_: Any, question: Any) -> Any:
             if not found:
                 return sdk.types.ElicitResult(action="cancel")
             address = getattr(question, "url", "")
@@ -455,8 +467,8 @@ async def connected(
         client = await stack.enter_async_context(
             sdk.Client(
                 sieved(transport, left_out),
-                message_handler=hear,
-                elicitation_callback=asked,
+                message_handler=on_message,
+                elicitation_callback=on_elicitation,
                 extensions=able,
                 mode="legacy" if address.older else "auto",
             )
@@ -470,20 +482,20 @@ MAX_EARLIER_LOG_CHARS = 20_000
 
 
 @asynccontextmanager
-async def _logged(log: Path) -> AsyncGenerator[TextIO, None]:
-    """What is written here goes to the file, line by line, secrets masked."""
-    file = _opened(log)
+async def _masked_log(log: Path) -> AsyncGenerator[TextIO, None]:
+    """A text file for a process's standard error; its lines are copied to `log`, secrets masked."""
+    file = _open_log(log)
     reading, writing = os.pipe()
-    copying = threading.Thread(target=_copy, args=(reading, file), name=f"log of {log.stem}", daemon=True)
+    copying = threading.Thread(target=_copy_masked, args=(reading, file), name=f"log of {log.stem}", daemon=True)
     copying.start()
     try:
         with os.fdopen(writing, "w", encoding="utf-8") as errors:
             yield errors
-    finally:  # what the process said last; one of its children may hold the pipe for longer
+    finally:  # copy its last lines; a child of the process may keep the pipe open, so there is a time-out
         await asyncio.to_thread(copying.join, PROCESS_END_TIMEOUT_S)
 
 
-def _copy(reading: int, file: TextIO) -> None:
+def _copy_masked(reading: int, file: TextIO) -> None:
     lines = MaskedLines(masked)
     with file, os.fdopen(reading, encoding="utf-8", errors="replace") as said:
         while piece := said.readline(MaskedLines.MAX_HELD_CHARS):
@@ -492,8 +504,9 @@ def _copy(reading: int, file: TextIO) -> None:
         file.write(lines.rest())
 
 
-def _opened(log: Path) -> TextIO:
-    """The file, with the end of what the server said before: one that died is started anew, and why it did stands there."""
+def _open_log(log: Path) -> TextIO:
+    """The log opened for writing, with the end of its earlier content kept: the reason why a restarted server died stands
+    there."""
     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     before = log.read_text(encoding="utf-8", errors="replace")[-MAX_EARLIER_LOG_CHARS:] if log.exists() else ""
     file = os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
@@ -502,8 +515,9 @@ def _opened(log: Path) -> TextIO:
     return file
 
 
-def _structured(content: object, words: Sequence[str]) -> str:
-    """The result as data, where the words do not hold it already: servers that send both mostly say the same twice."""
+def _structured_text(content: object, words: Sequence[str]) -> str:
+    """A structured result as JSON; empty where the text parts have the same content already, as with most servers that send
+    both."""
     if content is None:
         return ""
     inner = (
@@ -519,14 +533,14 @@ def _structured(content: object, words: Sequence[str]) -> str:
 
 
 MAX_QUESTION_CHARS, MAX_FIELD_CHARS = 4_000, 400
-"""Characters of what a server asks, and of each thing it wants to know and each answer to choose."""
+"""Characters of a server's question, and of each field's description and each choice."""
 
 MAX_FIELDS, MAX_CHOICES = 20, 50
-"""Things that it may want to know at once, and answers to choose from; a question with more is declined."""
+"""Fields of one question, and choices of one field; a question with more is declined."""
 
 
 def question_fields(schema: dict[str, Any]) -> tuple[QuestionField, ...] | None:
-    """What a server wants to know, one by one; None where it is too much, or no question."""
+    """The fields of a server's question, from its JSON schema; None where there are too many or the schema is not valid."""
     properties: object = schema.get("properties", {})
     if not isinstance(properties, dict) or len(cast("dict[str, object]", properties)) > MAX_FIELDS:
         return None
@@ -535,7 +549,7 @@ def question_fields(schema: dict[str, Any]) -> tuple[QuestionField, ...] | None:
 
 
 def _choices(about: object) -> list[object]:
-    """What may be answered; nothing where it is anything."""
+    """The values that a field's schema allows; empty where it allows any."""
     match about:
         case {"enum": [*options]}:
             return cast("list[object]", options)
@@ -571,7 +585,7 @@ def _offered_prompt(prompt: Any) -> OfferedPrompt:
 
 
 def _contents(parts: Sequence[Any]) -> tuple[list[str], list[str]]:
-    """What a server sent as words, and its images as base64."""
+    """The text parts of a server's content, and its images as base64."""
     words: list[str] = []
     images: list[str] = []
     for part in parts:
@@ -583,7 +597,7 @@ def _contents(parts: Sequence[Any]) -> tuple[list[str], list[str]]:
 
 
 def _take_image(data: str, words: list[str], images: list[str]) -> None:
-    """An image among a result, or a word on why it is none."""
+    """Add an image to `images`, or, where it cannot be used, the reason to `words`."""
     if fault := fault_of(from_base64(data)):
         words.append(f"[image: {fault}]")
     else:
@@ -591,7 +605,7 @@ def _take_image(data: str, words: list[str], images: list[str]) -> None:
 
 
 def _progress_text(done: float, total: float | None, message: str | None) -> str:
-    """`3 of 10: reading`, as a line."""
+    """A progress message as a line: `3 of 10: reading`."""
     far = f"{done:g} of {total:g}" if total else f"{done:g}"
     return f"{far}: {clip_line(message, 200)}\n" if message else f"{far}\n"
 
@@ -602,7 +616,7 @@ def _resource_line(address: str, resource: Any) -> str:
 
 
 def _part_text(part: Any) -> str:
-    """One part of a result as text; what is no text is named."""
+    """One part of a result as text; a part that is no text is described in brackets."""
     match part.type:
         case "text":
             return str(part.text)
