@@ -1,6 +1,6 @@
-"""One compaction behind five tabs: summary, facts, messages, difference, record. Each is drawn when it is looked at.
+"""Shows one compaction in five tabs: summary, facts, messages, difference, record. A tab is filled when it is opened.
 
-Knows what a compaction is and how a session is read; what is done with a compaction is the screen's.
+Only reads the session; what is done with a compaction is up to the screen.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TABS = ("summary", "facts", "messages", "diff", "record")
 
 
 class CompactionReport(VerticalScroll, can_focus=False):
-    """What was written down of one compaction, in lines as wide as there is room for."""
+    """The record of one compaction as text, laid out for the width there is."""
 
     _one: CompactionEntry | None = None
 
@@ -34,28 +34,28 @@ class CompactionReport(VerticalScroll, can_focus=False):
         yield Static(markup=False)
 
     def show_compaction(self, one: CompactionEntry | None) -> None:
-        """From now on this one; None for nothing to show."""
-        self._one = one
+        """Show this compaction; None shows nothing."""
+        self._entry = one
         self.on_resize()
 
     def on_resize(self) -> None:
         room = self.size.width - 2  # a scrollbar, and a cell between it and the words
-        words = compaction_text.record(self._one, room) if self._one and self.size.width else ""
+        words = compaction_text.record(self._entry, room) if self._entry and self.size.width else ""
         self.query_one(Static).update(words)
 
 
 class CompactionDetail(Vertical):
-    """Shows the pass it was last given."""
+    """The tabs of the compaction that `show_compaction` was last called with."""
 
     DEFAULT_CSS = "CompactionDetail TabbedContent { height: 1fr; }"
 
     def __init__(self, session: Session) -> None:
         super().__init__(id="detail")
         self._session = session
-        self._one: CompactionEntry | None = None
-        self._all: Sequence[CompactionEntry] = ()
-        self._drawn: set[str] = set()
-        self._same = False  # what is shown was shown before: the cursor stays where it was
+        self._entry: CompactionEntry | None = None
+        self._entries: Sequence[CompactionEntry] = ()
+        self._drawn: set[str] = set()  # tabs that are filled for this compaction
+        self._keeps_cursor = False  # the same compaction was shown before: the cursor stays where it was
 
     def compose(self) -> ComposeResult:
         with TabbedContent():
@@ -75,9 +75,9 @@ class CompactionDetail(Vertical):
         return TabPane(Content(name.title()), VerticalScroll(Static(id=f"{name}-text", markup=False)), id=name)
 
     def show_compaction(self, one: CompactionEntry | None, found: Sequence[CompactionEntry]) -> None:
-        """From now on this one, of these; None for nothing to show."""
-        self._same = one is not None and self._one is not None and one.id == self._one.id
-        self._one, self._all = one, found
+        """Show this compaction of all those in `found`, which the difference needs; None shows nothing."""
+        self._keeps_cursor = one is not None and self._entry is not None and one.id == self._entry.id
+        self._entry, self._entries = one, found
         self._drawn.clear()
         self._draw()
 
@@ -88,12 +88,12 @@ class CompactionDetail(Vertical):
 
     @property
     def messages(self) -> Rows[Kept]:
-        """The messages that were put away."""
+        """The list of the messages that were archived."""
         return self.query_one("#archived", Rows)
 
     @property
     def current_message(self) -> Kept | None:
-        """The message under the cursor, where the messages are on screen."""
+        """The message under the cursor; None while another tab is on screen."""
         return self.messages.current if self.tab == "messages" else None
 
     def enter(self) -> None:
@@ -101,7 +101,8 @@ class CompactionDetail(Vertical):
         self.screen.set_focus(self.query_one("#archived" if self.tab == "messages" else f"#{self.tab} VerticalScroll"))
 
     def turn_to(self, name: str = "", by: int = 1) -> None:
-        """To this tab, or to the next or the one before. The focus stays in the tabs where it was there."""
+        """Open the tab `name`; without a name, the one `by` tabs further, round the end. If the focus was inside the tabs, it
+        moves into the opened one."""
         inside = self.screen.focused is not None and self in self.screen.focused.ancestors
         self.query_one(TabbedContent).active = name or TABS[(TABS.index(self.tab) + by) % len(TABS)]
         if inside:
@@ -115,25 +116,29 @@ class CompactionDetail(Vertical):
         self._draw()
 
     def _draw(self) -> None:
-        """Fill the tab that is on screen, once for each compaction. What a long record has to be read for comes later."""
-        one, tab = self._one, self.tab
-        if one is None or tab in self._drawn:
+        """Fill the tab that is on screen, once for each compaction. What takes long to find in a long record is filled in by a
+        worker."""
+        entry, tab = self._entry, self.tab
+        if entry is None or tab in self._drawn:
             return
         self._drawn.add(tab)
         if tab == "summary":
-            self.query_one(Markdown).update(compaction_text.summary(one))
+            self.query_one(Markdown).update(compaction_text.summary(entry))
         elif tab == "diff":
-            self.query_one("#diff-text", Static).update(compaction_text.difference(one, self._all))
+            self.query_one("#diff-text", Static).update(compaction_text.difference(entry, self._entries))
         elif tab == "record":
-            self.query_one("#record-text", Static).update(compaction_text.record(one, self.size.width - 2))
+            self.query_one("#record-text", Static).update(compaction_text.record(entry, self.size.width - 2))
         else:
-            self.run_worker(partial(self._look_up, one, tab), group=tab, exclusive=True, exit_on_error=False)
+            self.run_worker(partial(self._look_up, entry, tab), group=tab, exclusive=True, exit_on_error=False)
 
-    async def _look_up(self, one: CompactionEntry, tab: str) -> None:
+    async def _look_up(self, entry: CompactionEntry, tab: str) -> None:
+        """Fill the facts or the messages, searched for in a thread."""
         ledger = self._session.state.ledger
         if tab == "facts":
             view = await self._session.seen_view()
-            words = await asyncio.to_thread(compaction_text.facts, one, view, ledger, self.size.width - 2)
+            words = await asyncio.to_thread(compaction_text.facts, entry, view, ledger, self.size.width - 2)
             self.query_one("#facts-text", Static).update(words)
         else:
-            self.messages.show_items(await asyncio.to_thread(archived, one, ledger), at=None if self._same else 0)
+            self.messages.show_items(
+                await asyncio.to_thread(archived, entry, ledger), at=None if self._keeps_cursor else 0
+            )

@@ -1,5 +1,5 @@
-"""What the transcript is made of: blocks, which draw themselves as lines. What the person said, notices, errors, quotations and
-waits; what unfolds, reasoning among it; what the model says; where something was compacted. Calls of tools are in `tool_block`.
+"""The blocks that the transcript is made of, each of which draws itself as lines: messages of the person, replies, reasoning,
+notices, errors, quotations, waits, marks of compactions. Calls of tools are in `tool_block`.
 
 All text is foreign: it is cleaned and enters as `Content` only.
 """
@@ -40,39 +40,39 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 INDENT = Content(" ")
 
 PAST = "┊"
-"""In front of what the model no longer sees as it was."""
+"""The sign before messages that the model no longer sees as they were."""
 
 
 def spin(seconds: float) -> str:
-    """The spinner after this time."""
+    """The character of the spinner after so many seconds."""
     return SPINNER[int(seconds * 8) % len(SPINNER)]
 
 
 class Block:
-    """One thing in the transcript. What it says may change: then it calls `changed`, and is drawn anew."""
+    """One piece of the transcript that draws itself as lines. It calls `changed` when it has to be drawn anew."""
 
     above = below = 0
-    """Empty lines before and behind it, at least; of two neighbours the larger wish counts."""
+    """How many empty lines it wants before and behind it; between two neighbours the larger number counts."""
 
     yields = False
-    """In a narrow window the lines behind it go."""
+    """Whether the empty lines behind it are left out in a narrow window."""
 
     keys: Mapping[str, str] = {}
-    """What its keys press while it has the focus; none for a block that cannot have it."""
+    """Maps keys to what they `press` while it has the focus; empty for a block that cannot have the focus."""
 
     @property
     def key_words(self) -> Sequence[tuple[str, str]]:
-        """Its keys, and what each does in a word or two."""
+        """Its keys, and what each does in a word or two, for the footer."""
         return tuple(self.keys.items())
 
     moving = False
-    """It is drawn anew several times a second: something in it counts."""
+    """Whether it is drawn anew several times a second, as something in it counts or spins."""
 
     left = 0
-    """Cells by which its long lines of code are moved, so that what is behind the right edge is seen."""
+    """Cells by which its long lines of code are moved to the left, to show what is behind the right edge."""
 
     changed: Callable[[], None] = staticmethod(lambda: None)
-    """Whoever shows it wants to know."""
+    """Set by whoever shows the block; called when it has to be drawn anew."""
 
     def draw(self, width: int) -> list[DrawnLine]:
         """Its lines in `width` cells, top to bottom."""
@@ -84,15 +84,15 @@ class Block:
         return ""
 
     def press(self, what: str) -> Message | None:
-        """A key or a click on a target. What the program is to know of it, None for nothing."""
+        """Handle a key (see `keys`) or a click on a target; return a message for the program, None if there is none."""
         return None
 
     def show_focus(self, focused: bool) -> None:
-        """Its keys work from now on, or no longer."""
+        """Show that it has the focus, so that its keys work, or no longer."""
 
 
 class UserBlock(Block):
-    """What the person said, with a bar at its left. Very long texts show their head and tail; the record has it all."""
+    """A message of the person, with a bar at its left. Very long texts show their head and tail; the record has it all."""
 
     above = below = 1
     yields = True
@@ -119,14 +119,14 @@ class UserBlock(Block):
         return self.text
 
     def set_attached(self, attached: Sequence[Attached]) -> None:
-        """What went along with it, as it is counted now."""
+        """Set the attachments with the sizes and tokens counted for them now."""
         if attached != self.attached:
             self.attached = attached
             self.changed()
 
 
 def attached_size(attached: Attached) -> str:
-    """`1280×800   1.1k`, `exit 1   412 lines   3.1k`."""
+    """How large an attachment is, with its tokens: `1280×800   1.1k`, `exit 1   412 lines   3.1k`."""
     size = f"{attached.width}×{attached.height}" if attached.width else ""
     if attached.kind == "text":
         size = count(attached.lines, "line")
@@ -135,7 +135,7 @@ def attached_size(attached: Attached) -> str:
 
 
 def signed(sign: str, words: Content, width: int, style: str) -> list[DrawnLine]:
-    """The words hanging behind a sign."""
+    """The text in lines that are indented behind a sign."""
     sign = f" {sign} " if width >= MIN_TEXT_CELLS else ""
     lines = wrapped(words.stylize_before(style), max(1, width - len(sign)))
     return hung(lines, Content.styled(sign, style))
@@ -160,7 +160,7 @@ class NoticeBlock(Block):
 
 
 class ErrorBlock(Block):
-    """A turn that could not go on, and what to do about it."""
+    """An error, such as one that ended a turn, and what to do about it."""
 
     below = 1
 
@@ -175,7 +175,7 @@ class ErrorBlock(Block):
 
 
 class QuoteBlock(Block):
-    """A note in the conversation that no person wrote: put back from the record, from a hook."""
+    """A message in the conversation that no person wrote: put back from the record, or from a hook."""
 
     below = 1
 
@@ -192,7 +192,7 @@ class QuoteBlock(Block):
 
 
 class Waiting(Block):
-    """Something is under way and has nothing to show yet: a spinner, what, how long, how to stop it."""
+    """Work that has nothing to show yet: a spinner, what is done, for how long, and how to stop it."""
 
     moving = True
 
@@ -207,35 +207,35 @@ class Waiting(Block):
 
 
 class RetryBlock(Block):
-    """The same request goes out again; counts down."""
+    """A request that failed and will be sent again: the cause, and the seconds until then."""
 
     below = 1
 
     def __init__(self, attempt: int, after_seconds: float, cause: str) -> None:
         self.cause = one_line(cause, 200) or "no answer"
-        self._over = ""
+        self._outcome = ""  # empty while it waits or tries
         self._attempt, self._until = attempt, monotonic() + after_seconds
 
     @property
     def moving(self) -> bool:  # type: ignore[override]
-        return not self._over
+        return not self._outcome
 
     def end_retry(self, *, stopped: bool = False) -> None:
         """The request went out again and was answered, or the wait was stopped."""
-        again = "tried again" if self._attempt == 1 else f"{self._attempt} more tries"
-        self._over = "stopped" if stopped else again
+        retried = "tried again" if self._attempt == 1 else f"{self._attempt} more tries"
+        self._outcome = "stopped" if stopped else retried
         self.changed()
 
     def draw(self, width: int) -> list[DrawnLine]:
         words, room = Content(f"! {self.cause}"), max(1, width - 1)
         left = max(0.0, self._until - monotonic())
         when = f"again in {left:.0f} s" if left >= 0.5 else "trying again"
-        right = self._over or (f"{left:.0f} s" if width < 60 else f"{when}, attempt {self._attempt + 1}   esc stops")
+        right = self._outcome or (f"{left:.0f} s" if width < 60 else f"{when}, attempt {self._attempt + 1}   esc stops")
         return [DrawnLine(spread(words, Content(right), room).stylize_before("$text-warning"), INDENT)]
 
 
 class Fold(Block):
-    """Folded to one line until asked."""
+    """A block that is folded to one line until it is unfolded."""
 
     keys = {"enter": "fold", "space": "fold"}
 
@@ -247,15 +247,15 @@ class Fold(Block):
         return (("enter", "fold" if self.unfolded else "unfold"),)
 
     def head(self, width: int) -> Content:
-        """The line in this many cells."""
+        """The line that is always shown, in `width` cells."""
         raise NotImplementedError
 
     def foot(self, width: int) -> Sequence[Content]:
-        """Lines below it that are there folded as well."""
+        """Lines below `head` that are shown even while it is folded."""
         return ()
 
     def body_lines(self, width: int) -> list[DrawnLine]:
-        """What unfolds, in lines of this many cells."""
+        """What is shown when it is unfolded, in lines of `width` cells."""
         raise NotImplementedError
 
     @property
@@ -281,7 +281,7 @@ class Fold(Block):
 
 
 class ThinkingBlock(Fold):
-    """Reasoning: folded to a line with its size."""
+    """Reasoning, folded to a line with its size. `words` says what it is while it arrives, and afterwards."""
 
     def __init__(
         self,
@@ -304,12 +304,12 @@ class ThinkingBlock(Fold):
         return self._streaming
 
     def append_text(self, text: str) -> None:
-        """More of it."""
+        """Add text that has arrived."""
         self._text += text
         self.changed()
 
     def finish(self) -> None:
-        """It is whole."""
+        """Nothing more will arrive."""
         self._streaming = False
         self.changed()
 
@@ -335,11 +335,11 @@ WORDS = Content.styled("◌ interrupted, kept as it was", "$text-warning")
 OFFER = WORDS.append("   ").append(Content.styled("/continue", "$text-accent")).append(" goes on from here")
 
 MAX_REPLY_CHARS = 400_000
-"""Characters of a stored reply that are drawn; of a longer one, which no model writes, a line says how much more there is."""
+"""Characters of a stored reply that are drawn; below them a line says how many more there are. No model writes so much."""
 
 
 class ReplyBlock(Block):
-    """One text by the model. One that was `interrupted` says so, and where it is `offered` how to go on. While more of it comes
+    """One text by the model. If it was `interrupted` it says so, and after `offer` how to go on from it. While more of it arrives
     (`streaming`), a spinner stands behind its last word."""
 
     above = below = 1
@@ -365,21 +365,21 @@ class ReplyBlock(Block):
         return self._streaming
 
     def append_text(self, text: str) -> None:
-        """More of it."""
+        """Add text that has arrived."""
         self._pieces.append(text)
         if self._growing:
             self._growing.append_text(text)
         self.changed()
 
     def finish(self, interrupted: bool = False) -> None:
-        """It is whole, or all there will be."""
+        """Nothing more will arrive; `interrupted`: the reply is not whole."""
         self.interrupted, self._streaming = interrupted, False
         if self._growing and self._growing.patched:
             self._growing = None
         self.changed()
 
     def offer(self, offered: bool) -> None:
-        """It is the end of the conversation, and can be gone on with; or not any more."""
+        """Say that /continue goes on from it, as it is the end of the conversation; or no longer."""
         if offered != self._offered:
             self._offered = offered
             self.changed()
@@ -397,7 +397,7 @@ class ReplyBlock(Block):
 
 
 def _still_coming(line: DrawnLine, width: int) -> DrawnLine:
-    """The last line of a text that goes on, with a spinner where there is room for one: a line more would come and go."""
+    """The line with a spinner behind it, if there is room: a line of its own for the spinner would appear and disappear."""
     mark = Content.styled(f" {spin(monotonic())}", "$accent")
     if line.gutter.cell_length + line.words.cell_length + mark.cell_length > width:
         return line
@@ -407,14 +407,16 @@ def _still_coming(line: DrawnLine, width: int) -> DrawnLine:
 
 
 class CompactionMark(Block):
-    """A ruled line where a compaction was made, with what can be done about it."""
+    """A ruled line where a compaction was made, with its figures and what can be done about it. `facts_back`: the facts it lost
+    were put back already."""
 
     above = below = 1
     yields = True
     keys = {"v": "view", "enter": "view", "u": "undo", "b": "branch", "r": "re-insert"}
 
     class Chosen(Message):
-        """A person wants to view, undo or branch from a compaction, or have what it lost."""
+        """A person wants to do something with a compaction; `what` is `view`, `undo`, `branch` or `re-insert` (the facts it
+        lost)."""
 
         def __init__(self, change: Change, what: str) -> None:
             super().__init__()
@@ -423,34 +425,33 @@ class CompactionMark(Block):
     def __init__(self, change: Change, facts_back: bool = False) -> None:
         self._change, self._facts_back, self._focused = change, facts_back, False
         self.archive_key = ""
-        """The key that shows compactions wherever the focus is, as people are shown it."""
+        """The key that opens the archive wherever the focus is, as people are shown it; empty for none."""
 
     def draw(self, width: int) -> list[DrawnLine]:
-        """Rule, figures, and the words to choose from; as many lines as they need where one is too narrow."""
+        """The rule, the figures and the actions: in one line, or if that is too narrow in as many as they need."""
         lines = self._mark_lines(max(1, width - 1))
         return [DrawnLine(line.stylize_before("$text-muted"), INDENT) for line in lines]
 
     def _mark_lines(self, width: int) -> list[Content]:
-        context_usage = [
-            Content.styled(words, "$text") for words in self._context_usage(self._change.record, wide=width >= 30)
-        ]
+        figures = [Content.styled(words, "$text") for words in self._figures(self._change.record, wide=width >= 30)]
         verbs = [self._verb(what, words) for what, words in self._verbs()]
         rule = Content.styled("──── " if width >= 30 else "─ ", "$rule")
-        one = (
-            rule.append(Content("  ").join(context_usage)).append("   ").append(Content("   ").join(verbs)).append(" ")
+        single_line = (
+            rule.append(Content("  ").join(figures)).append("   ").append(Content("   ").join(verbs)).append(" ")
         )
         at = Content.styled(clock(self._change.at), "$text-muted")
-        if one.cell_length + at.cell_length + 4 <= width:
-            fill = Content.styled("─" * (width - one.cell_length - at.cell_length - 1) + " ", "$rule")
-            return [one.append(fill).append(at)]
+        if single_line.cell_length + at.cell_length + 4 <= width:
+            fill = Content.styled("─" * (width - single_line.cell_length - at.cell_length - 1) + " ", "$rule")
+            return [single_line.append(fill).append(at)]
         indent = Content("     " if width >= 30 else " ")
-        first, *more = packed(context_usage, width - rule.cell_length, "  ")
+        first, *more = packed(figures, width - rule.cell_length, "  ")
         head = rule.append(first).append(" ").truncate(width, ellipsis=True)
         head = head.append(Content.styled("─" * max(0, width - head.cell_length), "$rule"))
         more += packed(verbs, width - indent.cell_length, "   " if width >= 60 else "  ")
         return [head, *(indent.append(line).truncate(width, ellipsis=True) for line in more)]
 
-    def _context_usage(self, record: CompactionRecord | None, *, wide: bool) -> list[str]:
+    def _figures(self, record: CompactionRecord | None, *, wide: bool) -> list[str]:
+        """What the compaction folded, freed and kept, in a few words each."""
         folded = folded_messages(self._change, record)
         kept_in = "in summary" if record and record.summary else "in archive"
         words = [f"{PAST} {kept_in}"] if wide and folded else []
@@ -468,7 +469,7 @@ class CompactionMark(Block):
         return words
 
     def _verbs(self) -> list[tuple[str, str]]:
-        """What can be done, and how that reads."""
+        """The actions, each with its label."""
         lost = len(self._change.record.lost) if self._change.record else 0
         verbs = [("view", "view"), ("undo", "undo"), ("branch", "branch")]
         return [*verbs, ("re-insert", f"re-insert {lost}")] if lost and not self._facts_back else verbs

@@ -1,6 +1,6 @@
-"""Keeps the transcript in step with one session: its record, and on top of it the turn in progress, event by event.
+"""Keeps the transcript in step with one session: with its record, and during a turn with each event.
 
-Knows nothing of what lies around the transcript; what stands outside of a turn (gauge, header, questions) is the chat screen's.
+Knows only the transcript; what lies around it (gauge, header, questions) is for the chat screen.
 """
 
 from __future__ import annotations
@@ -50,8 +50,7 @@ if TYPE_CHECKING:
 WAITING = "waiting for the model"
 
 LEVELS: Mapping[str, Level] = {"failed": "error", "rejected": "warning"}
-"""How a compaction that changed nothing is told, by its outcome."""
-
+"""The level of the notice about a compaction that changed nothing, by its outcome; `info` for others."""
 
 Growing = (
     TurnStarted
@@ -71,13 +70,14 @@ Growing = (
     | Retry
     | Failed
 )
-"""What grows in the transcript; all other events are the chat screen's."""
+"""The events that `LiveTurn` shows in the transcript; all others are for the chat screen."""
 
 MAKING_ROOM = "making room: what is here stays as it is until that is done"
 
 
 class LiveTurn:
-    """One turn while it runs."""
+    """Shows one running turn in the transcript, block by block, and remembers which blocks it added for which part of the
+    turn."""
 
     def __init__(self, transcript: Transcript, *, show_reasoning: bool = False) -> None:
         self._transcript = transcript
@@ -88,20 +88,20 @@ class LiveTurn:
         self._summary: ThinkingBlock | None = None
         self._retry: RetryBlock | None = None
         self._waiting: Waiting | None = None
-        self._said: list[Block] = []
-        self._rounds: list[list[Block]] = []
-        self._fresh_round = True
+        self._user_blocks: list[Block] = []  # messages of the person that no item of the record shows yet
+        self._rounds: list[list[Block]] = []  # blocks of each answer of the model, with its calls
+        self._starts_round = True  # the next text or reasoning begins a new round
 
     def show_event(self, event: Growing, at: str) -> None:
-        """One event of the turn, and when it came about."""
+        """Show one event of the turn; `at` is when it happened."""
         match event:
             case TurnStarted(resumed=True):
                 self.wait(WAITING)
             case TurnStarted() | Steered():
-                self._arrived()
-                said = UserBlock(event.text, at, attached=event.attachments)
-                self._said.append(said)
-                self._transcript.add_block(said)
+                self._end_waiting()
+                message = UserBlock(event.text, at, attached=event.attachments)
+                self._user_blocks.append(message)
+                self._transcript.add_block(message)
                 self.wait(WAITING)
             case TextDelta():
                 delta = event.text if self._reply else event.text.lstrip()
@@ -126,7 +126,7 @@ class LiveTurn:
                     block.progress(event.text)
             case ApprovalRequested() | QuestionAsked() | ApprovalResolved():
                 self._end_thinking()
-                self._end_reply()  # it is the person's turn, and nothing moves
+                self._end_reply()  # while a person is asked, no spinner runs
                 if block := self._tools.get(event.call_id):
                     block.ask(not isinstance(event, ApprovalResolved))
             case ToolFinished():
@@ -144,32 +144,33 @@ class LiveTurn:
                     self._summary = ThinkingBlock(streaming=True, words=("writing the summary", "summary"))
                     self._transcript.add_block(
                         self._summary, before=self._waiting
-                    )  # whose seconds go on counting below it
+                    )  # the wait goes on counting below it
                 self._summary.append_text(event.text)
             case Retry():
                 block = RetryBlock(event.attempt, event.after_seconds, event.cause)
-                if self._retry and self._retry.cause == block.cause:  # one line, however often for the same cause
+                if self._retry and self._retry.cause == block.cause:  # one line for all attempts with the same cause
                     self._transcript.discard(self._retry)
                     self._retry = None
-                self._arrived()
+                self._end_waiting()
                 self._retry = block
                 self._transcript.add_block(block)
             case Failed():
-                self._arrived()
-                self.end(interrupted=True)  # a reply that was still growing is a half one
+                self._end_waiting()
+                self.end(interrupted=True)  # a reply that had not ended is cut off
                 self._transcript.add_block(ErrorBlock(event.text, event.hint))
             case _:
                 assert_never(event)
 
     def wait(self, what: str) -> None:
-        """Nothing to show yet, or not any more."""
+        """Show that the turn waits, as there is nothing (more) to show: `what` says for what."""
         if self._waiting and self._waiting.what == what:
             return
-        self._arrived()
+        self._end_waiting()
         self._waiting = Waiting(what)
         self._transcript.add_block(self._waiting)
 
-    def _arrived(self) -> None:
+    def _end_waiting(self) -> None:
+        """Remove the wait and close the retry, as something arrived."""
         if self._retry:
             self._retry.end_retry()
             self._retry = None
@@ -178,15 +179,16 @@ class LiveTurn:
             self._transcript.discard(waiting)
 
     def _add(self, block: Block, *, opens_round: bool) -> None:
-        self._arrived()
-        if not self._rounds or (opens_round and self._fresh_round):
+        """Add a block to the current round; with `opens_round` to a new one if calls have ended since."""
+        self._end_waiting()
+        if not self._rounds or (opens_round and self._starts_round):
             self._rounds.append([])
-            self._fresh_round = False
+            self._starts_round = False
         self._rounds[-1].append(block)
         self._transcript.add_block(block)
 
     def compacted(self, kept: bool) -> None:
-        """The compaction is over; the summary is in the archive when it was `kept`."""
+        """End the text of the summary. It is removed if it was `kept`, as the archive has it; else it stays."""
         if self._summary:
             block, self._summary = self._summary, None
             if kept:
@@ -200,13 +202,13 @@ class LiveTurn:
         self._add(block, opens_round=False)
 
     def _finished(self, event: ToolFinished) -> None:
-        """A call is over. One that never started (denied, broken arguments) gets its line now."""
+        """Show that a call is over. A call that never started (denied, broken arguments) gets its block only now."""
         block = self._tools.pop(event.call_id, None)
         if block:
             block.finish(event)
         else:
             self._add_call(ToolBlock(event.call_id, event.name, {}, event))
-        self._fresh_round = True
+        self._starts_round = True
         if not self._tools:
             self.wait(WAITING)
 
@@ -221,11 +223,11 @@ class LiveTurn:
             reply.finish(interrupted)
 
     def end(self, interrupted: bool = False) -> None:
-        """The turn is over, whatever came of it."""
+        """End every block that still moves: the turn is over. `interrupted`: it was stopped, or it failed."""
         if interrupted and self._retry:
             self._retry.end_retry(stopped=True)
             self._retry = None
-        self._arrived()
+        self._end_waiting()
         self.compacted(kept=False)
         self._end_thinking()
         self._end_reply(interrupted)
@@ -234,52 +236,55 @@ class LiveTurn:
         self._tools.clear()
 
     def places(self, fresh: Sequence[Shown]) -> dict[str, list[Block]]:
-        """Which of the turn's blocks stand for which new item of the record: the message first, then round by round."""
+        """The blocks of this turn that show the new items of the record, by the items' keys. Messages of the person and rounds
+        are each matched in the order in which they came; a block is handed out once."""
         places: dict[str, list[Block]] = {}
         rounds = iter(self._rounds)
         for shown in fresh:
             kind = shown.group.kind if shown.group else ""
-            if kind == "user" and self._said:
-                places[shown.key] = [self._said.pop(0)]
-            elif kind in {"reply", "round"} and (mine := next(rounds, None)) is not None:
-                places[shown.key] = mine
+            if kind == "user" and self._user_blocks:
+                places[shown.key] = [self._user_blocks.pop(0)]
+            elif kind in {"reply", "round"} and (blocks := next(rounds, None)) is not None:
+                places[shown.key] = blocks
         self._rounds = list(rounds)
         return places
 
 
 class TranscriptPresenter:
-    """One session at a time, one turn at a time."""
+    """Shows one session at a time in the transcript, and at most one running turn."""
 
     def __init__(self, transcript: Transcript, *, show_reasoning: bool) -> None:
         self._transcript, self.show_reasoning = transcript, show_reasoning
         self._session: Session | None = None
         self.live: LiveTurn | None = None  # while work is under way
-        self._groups = 0
-        self._told = False  # a word of ours stands there
-        self._in_vain: NoticeBlock | None = None  # the newest word here is that a compaction came to nothing
+        self._groups = 0  # groups of the ledger when the record was last shown
+        self._has_notice = False  # a notice or an error is shown, even if the record is empty
+        self._failure_notice: NoticeBlock | None = (
+            None  # that a compaction changed nothing; None once another notice followed
+        )
 
     @property
     def running(self) -> bool:
-        """A turn or a compaction is under way."""
+        """Whether a turn or a compaction is under way."""
         return self.live is not None
 
     @property
     def empty(self) -> bool:
-        """There is nothing to read yet."""
-        return not (self._transcript.items or self.running or self._told)
+        """Whether the transcript has nothing to read yet."""
+        return not (self._transcript.items or self.running or self._has_notice)
 
     # ── the record ──
 
     def show_session(self, session: Session) -> None:
-        """Another session, from its record."""
-        self._session, self.live, self._told = session, None, False
+        """Show another session, from its record."""
+        self._session, self.live, self._has_notice = session, None, False
         shown = items(session.state.ledger, session.state.checkpoints)
         self._groups = len(session.state.ledger.groups)
         self._transcript.show_record(shown, _tokens(session))
         self._offer_to_go_on()
 
     def update_record(self) -> None:
-        """What the record holds by now takes the place of what grew; changes in force are drawn."""
+        """Show the record as it is now; blocks of the turn become those of the items that they show."""
         if (session := self._session) is None:
             return
         shown = items(session.state.ledger, session.state.checkpoints)
@@ -288,25 +293,25 @@ class TranscriptPresenter:
         self._groups = len(session.state.ledger.groups)
 
     def refresh_tokens(self) -> None:
-        """What was shown before anything was measured says its tokens now."""
+        """Show the tokens of each message anew, as they were measured since. Nothing while work is under way."""
         if self._session and not self.running:
             self._transcript.set_tokens(_tokens(self._session))
 
     def catch_up(self) -> None:
-        """As `update_record`, where the record has more groups than are shown."""
+        """Update the record if its number of groups has changed since it was shown."""
         if self._session and len(self._session.state.ledger.groups) != self._groups:
             self.update_record()
 
     def last_answer(self) -> str:
-        """The newest answer: on screen, else in the record."""
+        """The newest answer as it is on screen or, if it was continued, whole from the record; empty if there is none."""
         shown = self._transcript.last_answer()
         whole = last_answer(self._session.state.ledger) if self._session else ""
-        return whole if whole.endswith(shown) else shown  # what was gone on with is one answer, in the record
+        return whole if whole.endswith(shown) else shown  # on screen an answer that was continued is two blocks
 
     # ── a turn ──
 
     def begin_work(self, what: str) -> None:
-        """Work has begun."""
+        """Start to show a turn or a compaction, at the end of the transcript; `what` says what is waited for."""
         self.live = LiveTurn(self._transcript, show_reasoning=self.show_reasoning)
         self._offer_to_go_on()
         self._transcript.get_ready()
@@ -314,24 +319,24 @@ class TranscriptPresenter:
         self.live.wait(what)
 
     def compacted(self, event: CompactionRecord) -> None:
-        """A compaction is over."""
+        """Show the end of a compaction: the changed record, or a notice if nothing was changed."""
         if self.live is None:
             return
         self.live.compacted(kept=event.outcome == "compacted")
         if event.outcome == "compacted":
             self.update_record()
         else:
-            self._in_vain = NoticeBlock(LEVELS.get(event.outcome, "info"), event.detail or event.outcome)
-            self._transcript.add_block(self._in_vain)
+            self._failure_notice = NoticeBlock(LEVELS.get(event.outcome, "info"), event.detail or event.outcome)
+            self._transcript.add_block(self._failure_notice)
         self.live.wait(WAITING)
 
     def close_turn(self, interrupted: bool) -> None:
-        """The last word of the turn was said; what still grows stands as it is."""
+        """End every block that still moves: no more events of the turn will come."""
         if self.live:
             self.live.end(interrupted)
 
     def end(self, interrupted: bool) -> None:
-        """Work is over, whatever came of it."""
+        """End the turn or compaction, however it ended, and show the record."""
         self.close_turn(interrupted)
         self.update_record()
         self.live = None
@@ -341,37 +346,38 @@ class TranscriptPresenter:
         self._offer_to_go_on()
 
     def _offer_to_go_on(self) -> None:
-        """A half reply at the end can be gone on with, once nothing runs."""
+        """Say below an interrupted reply at the end that /continue goes on from it, unless work is under way."""
         end = open_end(self._session.state.ledger) if self._session and not self.running else None
         self._transcript.offer_to_go_on(end is not None and end.kind == "reply")
 
-    # ── words of ours ──
+    # ── notices and errors ──
 
     def notice(self, level: Level, text: str) -> None:
-        """A sentence at the end."""
-        self._told = True
-        line, self._in_vain = self._in_vain, None
-        if line and text.startswith(line.text):  # it says the same, and when the next try is
-            self._transcript.discard(line)
+        """Add a notice at the end."""
+        self._has_notice = True
+        failure, self._failure_notice = self._failure_notice, None
+        if failure and text.startswith(failure.text):  # the new one says the same, and when the next attempt is
+            self._transcript.discard(failure)
         self._transcript.add_block(NoticeBlock(level, text))
 
     def notice_above(self, level: Level, text: str) -> None:
-        """A sentence before the newest message, so that its answer stays in sight."""
+        """Add a notice before the person's newest message, so that the answer to that stays in sight."""
         self._transcript.add_above(NoticeBlock(level, text))
 
     def add_block(self, block: Block) -> None:
-        """Something a person did beside the conversation, at the end and in sight."""
-        self._told = True
+        """Add a block for something a person did beside the conversation, and scroll to it."""
+        self._has_notice = True
         self._transcript.add_block(block)
         self._transcript.to_end()
 
     def failed(self, text: str, hint: str = "") -> None:
-        """Something a person asked for did not work."""
-        self._told = True
+        """Add an error: something that a person asked for did not work."""
+        self._has_notice = True
         self._transcript.add_block(ErrorBlock(text, hint))
 
 
 def _tokens(session: Session) -> dict[int | tuple[int, int], int]:
+    """The tokens of each message in the view by its `seq`, and of each of its parts by `seq` and index."""
     view = session.view
     tokens: dict[int | tuple[int, int], int] = {}
     for item, held in zip(view.items, weighed(view, session.context_usage), strict=True):
@@ -379,6 +385,6 @@ def _tokens(session: Session) -> dict[int | tuple[int, int], int]:
             continue
         tokens[item.message.seq] = held
         parts = item.message.content
-        for place, part in enumerate(parts if isinstance(parts, tuple) else ()):
-            tokens[item.message.seq, place] = round(session.attachments.count_tokens(part) * held / max(1, item.tokens))
+        for index, part in enumerate(parts if isinstance(parts, tuple) else ()):
+            tokens[item.message.seq, index] = round(session.attachments.count_tokens(part) * held / max(1, item.tokens))
     return tokens

@@ -1,5 +1,5 @@
-"""A tool call: one line with its key argument, outcome, time and tokens, that unfolds to diff and output; below it a
-sub-agent's own gauge."""
+"""The block of a tool call: one line with the main argument, outcome, time and tokens, which unfolds to the diff or the output;
+below it the gauge of a sub-agent that works for the call."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from ctxchat.tui.transcript.todo_lines import item_line, items_of
 from ctxchat.tui.widgets.lines import DrawnLine, excerpt, spread, target, wrapped
 
 SUB_SESSION = re.compile(r"^\[its record: session (\w+)\]$", re.MULTILINE)
-"""How a delegated call says where its sub-agent's record lies."""
+"""The line in the output of a delegated call that names the session of its sub-agent."""
 
 BAR_COLUMNS = 20
-"""Of the bar, where there is room."""
+"""Width of a sub-agent's bar, where there is room."""
 
 
-def sub_gauge(said: Delegated, width: int) -> Content:
-    """`  sub-agent  ██▏·············  12 %  3.9k/28.7k`."""
-    share = said.used / said.limit if said.limit > 0 else 0.0
-    fill = f"{percent(share) if said.limit > 0 else '?'}  {short(said.used)}/{short(said.limit)}"
-    name = f"  {one_line(said.agent, 16)}  "
+def sub_gauge(usage: Delegated, width: int) -> Content:
+    """How full a sub-agent's window is: `  sub-agent  ██▏·············  12 %  3.9k/28.7k`."""
+    share = usage.used / usage.limit if usage.limit > 0 else 0.0
+    fill = f"{percent(share) if usage.limit > 0 else '?'}  {short(usage.used)}/{short(usage.limit)}"
+    name = f"  {one_line(usage.agent, 16)}  "
     columns = max(0, min(BAR_COLUMNS, width - len(name) - len(fill) - 2))
-    filled = min(columns, max(1, round(share * columns))) if columns and said.used else 0
+    filled = min(columns, max(1, round(share * columns))) if columns and usage.used else 0
     return Content.assemble(
         (name, "$text-muted"),
         ("█" * filled, "$accent"),
@@ -46,23 +46,25 @@ def sub_gauge(said: Delegated, width: int) -> Content:
 
 
 MIN_OUTCOME_CELLS = 8
-"""Columns below which no part of an outcome says anything."""
+"""Cells below which a cut outcome would say nothing."""
 
 OUTCOME_COLUMN = 34
-"""The column where outcomes begin when the call itself is shorter, so that they stand under each other."""
+"""The column where outcomes begin if the call before them is shorter, so that they stand under each other."""
 
 LIVE_LINES, MAX_LIVE_CHARS = 3, 4_000
-"""Lines of a call at work that are shown while it is folded, and the characters they are looked for in."""
+"""How many lines of the output of a running call are shown while it is folded, and how many characters from the end are searched
+for them."""
 
 MAX_ITEM_CHARS = 500
 """Characters of an item of a to-do list that are shown."""
 
 MAX_OUTPUT_CHARS = 65_536
-"""Characters kept of the output of a tool at work; what it wrote is whole in its result."""
+"""Characters that are kept of the output of a running call; its result has all of it."""
 
 
 class ToolBlock(Fold):
-    """A call from its start to its end. `result` is set when it is over."""
+    """A tool call, running (`result` is None) or over. `arguments` are text where they could not be parsed; `files` says in words
+    what it did to files."""
 
     class SubAgentChosen(Message):
         """A person wants to see the work of a sub-agent."""
@@ -81,7 +83,7 @@ class ToolBlock(Fold):
     ) -> None:
         super().__init__()
         self.call_id = call_id
-        self._tool, self._key = one_line(name, 40) or "tool", visible(key_argument(arguments))
+        self._tool, self._key_argument = one_line(name, 40) or "tool", visible(key_argument(arguments))
         self._arguments = arguments
         self._result = result
         self._files = files
@@ -100,22 +102,22 @@ class ToolBlock(Fold):
         return self._progress if self._result is None else self._result.diff or self._result.output
 
     def progress(self, text: str) -> None:
-        """More output of a call at work."""
+        """Add output of the running call."""
         self._progress = (self._progress + text)[-MAX_OUTPUT_CHARS:]
         self.changed()
 
     def ask(self, asking: bool) -> None:
-        """It waits for a person's answer, or goes on with it: only then its time begins."""
+        """Show that the call waits for a person's answer, or no longer: its time is counted from the answer on."""
         self._asking, self._since = asking, monotonic()
         self.changed()
 
     def touched(self, changes: Sequence[FileChange]) -> None:
-        """What it did to files."""
+        """Show what the call did to files."""
         self._files = one_line(files_words(changes), 60)
         self.changed()
 
     def delegated(self, context_usage: Delegated) -> None:
-        """The gauge of the sub-agent that works for this call."""
+        """Show the gauge of the sub-agent that works for this call."""
         self._delegated = context_usage
         self.changed()
 
@@ -126,8 +128,9 @@ class ToolBlock(Fold):
             return self._delegated.sub_session
         if self._tool != DELEGATE or (self._result is None and not self._progress):
             return ""
-        said = SUB_SESSION.findall(self._result.output if self._result else self._progress)
-        return said[-1 if self._result else 0] if said else ""  # ours is the last line, and the first while it works
+        sessions = SUB_SESSION.findall(self._result.output if self._result else self._progress)
+        # the line that ctxchat wrote: the last of a result, the first of the output so far
+        return sessions[-1 if self._result else 0] if sessions else ""
 
     @property
     def keys(self) -> Mapping[str, str]:  # type: ignore[override]
@@ -154,24 +157,24 @@ class ToolBlock(Fold):
         self.changed()
 
     def set_tokens(self, tokens: int) -> None:
-        """So much of the window does its result hold by now; 0 where it is not in it."""
+        """Set how many tokens of the window its result takes now; 0 if it is not in the window."""
         if self._result is not None and self._result.tokens != tokens:
             self._result = msgspec.structs.replace(self._result, tokens=tokens)
             self.changed()
 
     def stop(self) -> None:
-        """The turn ended before the call did."""
+        """Show the call as cancelled if it is not over: the turn ended before it."""
         if self._result is None:
             seconds = monotonic() - self._since
             self.finish(ToolFinished(self.call_id, self._tool, "cancelled", self._progress, 0, seconds))
 
     def foot(self, width: int) -> Sequence[Content]:
-        """A sub-agent's gauge, and the newest lines of a call at work."""
-        gauge = (self._sub_line(width),) if self._sub_session else ()
+        """The gauge of a sub-agent, and the newest lines of a running call."""
+        gauge = (self._sub_agent_line(width),) if self._sub_session else ()
         return gauge if self.unfolded or self._result is not None else (*gauge, *self._live_lines(width))
 
-    def _sub_line(self, width: int) -> Content:
-        """The sub-agent's gauge, and the way to its work."""
+    def _sub_agent_line(self, width: int) -> Content:
+        """The sub-agent's gauge, and a target that shows its work."""
         words = Content.styled("  its work", "$text-accent").append(
             Content.styled(" enter" if self._focused else "", "$text-muted")
         )
@@ -186,30 +189,30 @@ class ToolBlock(Fold):
         ]
 
     def head(self, width: int) -> Content:
-        """`▸ grep "tide gauge"   3 hits  0.1 s   412`, or with a spinner while it runs."""
+        """The call, its outcome, seconds and tokens: `▸ grep "tide gauge" 3 hits 0.1 s 412`; while it runs with a spinner."""
         result = self._result
         seconds = monotonic() - self._since if result is None else result.seconds
         mark = ("?" if self._asking else spin(seconds)) if result is None else self.sign
         call = Content.assemble((f"{mark} ", "$accent" if result is None else "$text-muted"), (self._tool, "bold"))
-        call = call.append(Content(f" {self._key}"))
+        call = call.append(Content(f" {self._key_argument}"))
         if result is None:
             state = "waits for you" if self._asking else f"{seconds:.0f} s  esc stops"
             return spread(call, Content.styled(state, "$text-muted"), width)
         sign = SIGNS[result.status] or ("✗" if result.exit_code else "")
         style = {"✗": "$text-error", "⊘": "$text-warning", "◌": "$text-warning"}.get(sign, "$text-muted")
-        said = outcome(result)
-        words = said.removeprefix(self._key).lstrip() or said  # an error often begins with what was asked for
-        if self._files and not result.diff:  # of a diff the lines are told already
+        words = outcome(result)
+        words = words.removeprefix(self._key_argument).lstrip() or words  # an error often repeats the argument at first
+        if self._files and not result.diff:  # the outcome of a diff counts lines already
             words = f"{words}   {self._files}"
         end = Content.styled(f"{sign} {words}".strip(), style)
         if result.seconds >= 0.05 and width >= 60:
             end = end.append(Content.styled(f"  {elapsed(result.seconds)}", "$text-muted"))
         tokens = Content.styled(f"{short(result.tokens):>7}" if result.tokens and width >= 50 else "", "$text-muted")
-        room, least = width - end.cell_length - tokens.cell_length - 4, max(12, width // 2)
-        if room < min(least, call.cell_length):  # both are cut, or what went wrong would not be seen
-            call = call.truncate(least, ellipsis=True)
+        room, min_call = width - end.cell_length - tokens.cell_length - 4, max(12, width // 2)
+        if room < min(min_call, call.cell_length):  # both are cut: a cut call alone would hide what went wrong
+            call = call.truncate(min_call, ellipsis=True)
             left = width - call.cell_length - tokens.cell_length - 3
-            if left < MIN_OUTCOME_CELLS:  # narrow: the outcome's sign stands for it
+            if left < MIN_OUTCOME_CELLS:  # too narrow for words: only the sign of the outcome
                 return spread(call, Content.styled(sign, style), width)
             end, room = end.truncate(left, ellipsis=True), call.cell_length
         call = call.truncate(room, ellipsis=True)
@@ -217,11 +220,11 @@ class ToolBlock(Fold):
         return spread(call.append(" " * gap).append(end), tokens, width)
 
     def body_lines(self, width: int) -> list[DrawnLine]:
-        """Arguments in full, then diff or output; of the to-do list the items."""
+        """The long arguments, then the diff or the output; for the to-do list its items."""
         result = self._result
         if (items := items_of(self._tool, self._arguments)) and (result is None or result.status == "ok"):
             return [line for item in items for line in wrapped(item_line(item, MAX_ITEM_CHARS), width)]
-        lines = _text_lines(self._called(), width)
+        lines = _text_lines(self._arguments_text(), width)
         if result is None:
             return lines + _text_lines(Content(excerpt(clean(self._progress), 4, TAIL_LINES)), width)
         if result.diff:
@@ -234,7 +237,8 @@ class ToolBlock(Fold):
             lines += _text_lines(Content.styled(f"full text: {one_line(result.spilled)}", "$text-muted"), width)
         return lines
 
-    def _called(self) -> Content:
+    def _arguments_text(self) -> Content:
+        """The arguments that the first line has no room for; none if a diff shows them anyway."""
         if isinstance(self._arguments, str):
             return Content.styled(excerpt(clean(self._arguments), 8, 2), "$text-muted")
         long = {k: v for k, v in self._arguments.items() if isinstance(v, str) and ("\n" in v or len(v) > 60)}
