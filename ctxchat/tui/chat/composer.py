@@ -1,4 +1,5 @@
-"""Where a message is written: the editor, what goes along with it, what waits in the queue, and what it would do to the gauge.
+"""The composer: the editor for a message, its attachments, the queued messages, and a line with the message's effect on the
+gauge.
 
 A draft is never lost: not by a resize, another session, an approval or a command that is refused.
 """
@@ -50,23 +51,23 @@ UNSEEN = "This model is shown no images: their names go instead."
 
 
 class DraftLine(Words):
-    """Empty for a message that hardly matters."""
+    """The line below the editor that says what sending the draft would cost; empty for a small message."""
 
     def __init__(self) -> None:
         super().__init__(id="draft-line")
 
     def show_cost(self, context_usage: ContextUsage, along: Sequence[Along], cold: str, *, unseen: bool) -> bool:
-        """What there is to say; True where that is anything. `unseen`: images go along that the model is not shown; `cold`: what
-        sending costs where the server holds nothing any more."""
-        whole = any(isinstance(each, Paste) and not each.as_file for each in along)
-        offer = OFFER if whole and context_usage.used > context_usage.limit else ""
-        words = "\n".join(filter(None, (UNSEEN if unseen else "", draft_line(context_usage), cold, offer)))
-        self.set_words(words)
-        return bool(words)
+        """Show the draft's cost; False where the line stays empty. `unseen`: images are attached that the model cannot see;
+        `cold`: a text on the cost of sending once the server's cache has expired."""
+        has_whole_paste = any(isinstance(each, Paste) and not each.as_file for each in along)
+        offer = OFFER if has_whole_paste and context_usage.used > context_usage.limit else ""
+        text = "\n".join(filter(None, (UNSEEN if unseen else "", draft_line(context_usage), cold, offer)))
+        self.set_words(text)
+        return bool(text)
 
 
 def draft_line(context_usage: ContextUsage) -> str:
-    """`this message +18k → 92 %, compaction would start`; empty where it hardly matters."""
+    """The draft's effect on the gauge, such as `this message +18k → 92 %, compaction would start`; empty for a small message."""
     draft = context_usage.tokens("draft")
     worth = context_usage.excess or draft >= context_usage.limit * MIN_DRAFT_SHARE or starts_with_draft(context_usage)
     return draft_words(context_usage) if worth else ""
@@ -79,39 +80,45 @@ MODE_WORDS: Mapping[Mode, str] = {
     "auto-edit": "auto-edit: files here are changed unasked",
     "all": "ALL: nothing asks",
 }
-"""What a permission mode comes to, in the composer's border."""
+"""The text for each permission mode in the composer's border."""
 
 DEBOUNCE_S = 0.1
-"""Seconds from a change to its news."""
+"""Seconds from a change of the draft to its `Changed` message."""
 
 
 class Composer(Widget):
-    """Writes, attaches, queues. Calls `submit` and `take_back`; says `Changed`; is told figures, the queue and whose attachments
-    these are."""
+    """The widget with the editor, the attachments and the queue. It calls `submit` and `take_back`, which the app sets, and posts
+    `Changed`; the figures, the queue and the session's attachments are given to it."""
 
     class KeysChanged(Message):
-        """Keys do something else now, where one writes."""
+        """The keys that work in the editor have changed."""
 
     class Changed(Message):
-        """The draft is another one, some 100 ms ago."""
+        """The draft has changed, up to `DEBOUNCE_S` ago."""
 
     class Rested(Message):
-        """Nobody has changed the draft for a moment."""
+        """The draft has not changed for `SAVE_PAUSE_S`."""
 
     def __init__(self, keys: Keys, history: InputHistory) -> None:
         super().__init__(id="composer")
         self._completion, self._frame = CompletionList(), Widget(id="frame")
         self.attached, self.queued, self._line = AttachedBox(), Queued(), DraftLine()
         self.prompt = Prompt(keys, history, self._completion, send=self._send, fold=self._fold, pasted=self._note_paste)
-        self.submit: Callable[[Draft], None] = lambda draft: None  # the app's; it calls `sent` when it took the draft
-        self.take_back: Callable[[Draft], bool] = lambda draft: False  # likewise; False for what no longer waits
+        self.submit: Callable[[Draft], None] = lambda draft: (
+            None
+        )  # set by the app, which calls `sent` when it accepts the draft
+        self.take_back: Callable[[Draft], bool] = lambda draft: (
+            False
+        )  # set by the app; False for a message that is no longer queued
         self.workspace = Path()
-        self.resources: MentionedResources | None = None  # the app's
+        self.resources: MentionedResources | None = None  # set by the app
         self._attachments: Attachments | None = None
         self._judge: Callable[[AccessRequest], Verdict] = free_inside
-        self._mention_at: tuple[int, int] | None = None  # where a file was being named when this was last looked at
-        self._pasted: tuple[str, ...] = ()  # mentions that nobody typed
-        self._agreed: tuple[str, ...] = ()  # mentions that go along though they would not by themselves
+        self._mention_at: tuple[int, int] | None = (
+            None  # position of the `@` of the file being typed, at the last check
+        )
+        self._pasted: tuple[str, ...] = ()  # mentions that came in by a paste
+        self._agreed: tuple[str, ...] = ()  # mentions whose file the person agreed to send
         self._context_usage: ContextUsage | None = None
         self._timer: Timer | None = None
         self._rest: Timer | None = None
@@ -125,7 +132,7 @@ class Composer(Widget):
         yield self._line
 
     def belongs_to(self, attachments: Attachments, judge: Callable[[AccessRequest], Verdict]) -> None:
-        """What goes along goes to this session, and is weighed by its model; `judge` says which files may be read."""
+        """Attach to this session from now on and count tokens for its model; `judge` says which files may be read."""
         self._attachments, self._judge = attachments, judge
         self.attached.weigh = attachments.count_tokens
         self.attached.redraw()
@@ -133,11 +140,11 @@ class Composer(Widget):
     # ── the mode ──
 
     def show_mode(self, mode: Mode, keys: Keys) -> None:
-        """What calls may do without asking, in the border, and the key that changes it."""
+        """Show the permission mode in the border, with the key that changes it."""
         key = next(iter(keys.get("mode", ())), "")
         words = MODE_WORDS[mode].partition(":")[0] if self.size.width < 50 else MODE_WORDS[mode]
         title = target(Content(f"{words}   {shown_key(key)}" if key else words), "mode")
-        self._frame.border_title = title  # type: ignore[assignment]  # as Textual takes it, and says it does not
+        self._frame.border_title = title  # type: ignore[assignment]  # Textual accepts a Content, though its types say a string
         self._frame.set_class(mode == "all", "-all")
         self._frame.set_class(mode == "plan", "-plan")
 
@@ -150,37 +157,37 @@ class Composer(Widget):
 
     @property
     def draft(self) -> str:
-        """The words of the message, without blank lines around them; the first line keeps its indent."""
+        """The text of the message, without blank lines around it; the first line keeps its indent."""
         return re.sub(r"\A(?:[^\S\n]*\n)+", "", self.prompt.text).rstrip()
 
     @property
     def whole_draft(self) -> Draft:
-        """The message as it would be sent."""
-        named = mentions(self.draft) if self._pasted or self._agreed else ()
-        pasted, agreed = (tuple(each for each in named if each in of) for of in (self._pasted, self._agreed))
+        """The message as it would be sent: text, attachments and mentions."""
+        mentioned = mentions(self.draft) if self._pasted or self._agreed else ()
+        pasted, agreed = (tuple(name for name in mentioned if name in names) for names in (self._pasted, self._agreed))
         return Draft(self.draft, self.attached.along, pasted=pasted, agreed=agreed)
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What would go along, for the gauge."""
+        """The attachments as message parts, for the gauge."""
         return self.attached.parts
 
     def set_draft(self, text: str) -> None:
-        """Another text in the editor; attachments stay."""
+        """Replace the text in the editor; attachments stay."""
         self.prompt.set_text(text)
         self.prompt.focus()
 
     def put_back(self, draft: Draft) -> None:
-        """A message that is not to go out after all: before what is being written."""
-        words = [text for text in (draft.text, self.prompt.text) if text.strip()]
-        self.prompt.set_text("\n\n".join(words))
+        """Put a message that was not sent back into the editor, before the text being written."""
+        texts = [text for text in (draft.text, self.prompt.text) if text.strip()]
+        self.prompt.set_text("\n\n".join(texts))
         self._pasted += draft.pasted
         self._agreed += draft.agreed
         if draft.along:
             self.attached.attach(*draft.along)
 
     def sent(self, *, keep_attached: bool = False) -> None:
-        """The draft is on its way: remember it, and start anew."""
+        """Add the accepted draft to the input history and clear the composer."""
         self.prompt.input_history.add_entry(self.prompt.text)
         self.prompt.clear()
         self.prompt.write_anew()
@@ -211,19 +218,21 @@ class Composer(Widget):
         self._changed()
 
     def _changed(self) -> None:
+        """Schedule `_tell` for a change of the draft; changes within `DEBOUNCE_S` are told together."""
         if self._timer is None:
             self._timer = self.set_timer(DEBOUNCE_S, self._tell)
 
     def _tell(self) -> None:
+        """Look up what the changed draft mentions, post `Changed`, and `Rested` after a pause."""
         self._timer = None
         if "@" in self.prompt.text or self.attached.named:
-            most = self._context_usage.limit if self._context_usage else MAX_TEXT_CHARS
+            max_chars = self._context_usage.limit if self._context_usage else MAX_TEXT_CHARS
             rules = mention_rules(self.whole_draft, self._judge)
-            look = partial(self.attached.find_mentions, self.prompt.text, self.workspace, most, rules)
-            looking = partial(look, typing=lambda: self.prompt.typed_file, resources=self.resources)
-            self.run_worker(partial(self._look, looking), group="mentions", exclusive=True, exit_on_error=False)
+            find = partial(self.attached.find_mentions, self.prompt.text, self.workspace, max_chars, rules)
+            find = partial(find, typing=lambda: self.prompt.typed_file, resources=self.resources)
+            self.run_worker(partial(self._find_mentions, find), group="mentions", exclusive=True, exit_on_error=False)
         at = self.prompt.mention_at
-        if at and at != self._mention_at:  # files made since are to be found, the agent's own too
+        if at and at != self._mention_at:  # list files again, to include those created since, also by the agent
             self.run_worker(self.list_files, group="files", exclusive=True, exit_on_error=False)
         self._mention_at = at
         self.post_message(self.Changed())
@@ -231,16 +240,16 @@ class Composer(Widget):
             self._rest.stop()
         self._rest = self.set_timer(SAVE_PAUSE_S, lambda: self.post_message(self.Rested()))
 
-    async def _look(self, looking: Callable[[], Awaitable[None]]) -> None:
-        """At what the message mentions, and at what the servers list by now."""
+    async def _find_mentions(self, find: Callable[[], Awaitable[None]]) -> None:
+        """Refresh the resources that the MCP servers list, then look up what the message mentions with `find`."""
         if self.resources and await self.resources.refresh():
             self.prompt.resources = self.resources.listed
             if self.prompt.mention_at:
                 self.prompt.offer_completions()
-        await looking()
+        await find()
 
     async def list_files(self) -> tuple[str, ...]:
-        """Read anew which files of the folder can be named in a message."""
+        """List the files of the workspace that can be mentioned in a message."""
         from ctxchat.tui.unsent.workspace_files import files_of
 
         files = await to_thread(files_of, self.workspace)
@@ -251,19 +260,20 @@ class Composer(Widget):
         return files
 
     def show_cost(self, context_usage: ContextUsage, cold: str = "") -> None:
-        """Say what this message would do to the gauge, where it matters, and what it costs a server that has gone `cold`."""
+        """Show the draft's effect on these figures, where it matters; `cold` says what sending costs once the server's cache has
+        expired."""
         self._context_usage = context_usage
         self.attached.redraw()
-        blind = self._attachments is not None and not self._attachments.seen
-        unseen = blind and any(isinstance(part, Image) for part in self.parts)
+        sees_no_images = self._attachments is not None and not self._attachments.seen
+        unseen = sees_no_images and any(isinstance(part, Image) for part in self.parts)
         self.set_class(self._line.show_cost(context_usage, self.attached.along, cold, unseen=unseen), "-weighs")
 
     def on_prompt_moded(self, event: Prompt.Moded) -> None:
-        """Vi's normal mode is told in the border."""
+        """Show vi's normal mode in the border."""
         event.stop()
         self._frame.border_subtitle = "normal: i writes" if event.normal else ""
 
-    # ── what goes along ──
+    # ── attachments ──
 
     def _note_paste(self, text: str) -> None:
         self._pasted += tuple(mentions(text))
@@ -282,13 +292,13 @@ class Composer(Widget):
         self.run_worker(partial(self._attach_images, event), group="images", exit_on_error=False)
 
     async def _attach_images(self, event: Prompt.ImagesPasted) -> None:
-        """All of them, or the paste as the text it is, and why."""
-        found = await to_thread(event.load, self.workspace)
-        if all(each.kind == "image" for each in found):
-            self.attached.add_images(*found)
+        """Attach the pasted images; where one of them is no image, insert the paste as text and say why."""
+        images = await to_thread(event.load, self.workspace)
+        if all(each.kind == "image" for each in images):
+            self.attached.add_images(*images)
             return
         self.prompt.replace(event.text, *self.prompt.selection, maintain_selection_offset=False)
-        for each in found:
+        for each in images:
             if each.kind == "nothing" and each.why.startswith("not sent"):
                 self.app.notify(f"{each.name}: {each.why}.", severity="warning", markup=False)
 
@@ -299,7 +309,8 @@ class Composer(Widget):
         self.prompt.focus()
 
     def focus_attached(self) -> bool:
-        """From the editor to what goes along; False where there is nothing, or the focus is elsewhere."""
+        """Move the focus from the editor to the first attachment; False where there is none, or the editor does not have the
+        focus."""
         chips = self.attached.query("Chip, MentionToAgree")
         if not (self.prompt.has_focus and chips):
             return False
@@ -325,7 +336,7 @@ class Composer(Widget):
             self.put_back(draft)
 
     def edit_outside(self, command: str) -> None:
-        """The draft in the person's own editor. Raises CtxchatError where that cannot be."""
+        """Edit the draft in the person's own editor, started with `command`. Raises CtxchatError where that fails."""
         text = edited(self.prompt.text, command, self.app.suspend)
         if text is not None:
             self.set_draft(clean(text).rstrip("\n"))

@@ -1,5 +1,5 @@
-"""Everything beside the transcript that shows figures, the draft's among them: the gauge, the context panel, the line under the
-draft; and a look now and then whether a summary that is made ahead stands ready, which the gauge shows.
+"""Keeps the widgets that show token figures in step: the gauge, the context panel and the line under the draft, all with the
+draft counted in. Also checks from time to time whether a summary prepared ahead is ready, which the gauge shows.
 
 Knows one session at a time, and nothing of turns.
 """
@@ -25,41 +25,39 @@ if TYPE_CHECKING:
     from ctxchat.agent.session import Session
 
 GLANCE_INTERVAL_S, MAX_GLANCES = 1.0, 300
-"""Seconds between two looks, and after how many we give up."""
+"""Seconds between two checks for a prepared summary, and the number of checks after which to stop."""
 
 
 class PrefetchWatch:
-    """Looks every second, after a turn, whether a prepared summary stands ready, and calls `show` once when it does. `soft_mark`
-    is the share of the limit from which one is prepared, 0 for never."""
+    """Checks every second, after a turn, whether a prepared summary is ready, and calls `show` once when it is. `soft_mark` is
+    the share of the limit from which one is prepared, 0 for never."""
 
     def __init__(self, widget: Widget, soft_mark: float, show: Callable[[], None]) -> None:
         self._widget, self.soft_mark, self._show = widget, soft_mark, show
         self._timer: Timer | None = None
 
     def start(self, session: Session) -> None:
-        """A turn is over; look from now on, where one may be in the making."""
+        """Start checking after a turn, where a summary may be in preparation."""
         self.stop()
         context_usage = session.context_usage
         soft = soft_tokens(context_usage, self.soft_mark)
         if self.soft_mark and not session.compaction.ghost and context_usage.used >= soft > 0:
-            self._timer = self._widget.set_interval(
-                GLANCE_INTERVAL_S, lambda: self._glance(session), repeat=MAX_GLANCES
-            )
+            self._timer = self._widget.set_interval(GLANCE_INTERVAL_S, lambda: self._check(session), repeat=MAX_GLANCES)
 
-    def _glance(self, session: Session) -> None:
+    def _check(self, session: Session) -> None:
         if session.compaction.ghost:
             self.stop()
             self._show()
 
     def stop(self) -> None:
-        """Something else happens, and shows what there is to see."""
+        """Stop checking."""
         if self._timer:
             self._timer.stop()
             self._timer = None
 
 
 class Gauges:
-    """They show the same figures at any time."""
+    """The widgets that show token figures, updated together."""
 
     def __init__(self, gauge: Gauge, outlook: OutlookLine, composer: Composer, side: SidePanel) -> None:
         self._gauge, self._outlook, self._composer, self._side = gauge, outlook, composer, side
@@ -67,20 +65,20 @@ class Gauges:
         self._session: Session | None = None
 
     def use_keys(self, keys: Keys) -> None:
-        """What compacts and what frees up now, as people are shown it."""
+        """Take the keys of `compact` and `free_up` from a key table, for the texts that name them."""
         self._compact_key, self._free_up_key = (
             next((shown_key(key) for key in keys.get(action, ())), "") for action in ("compact", "free_up")
         )
 
     def belong_to(self, session: Session) -> None:
-        """From now on it is this one's draft and panel."""
+        """Show the figures of this session from now on."""
         self._session = session
 
     def show_usage(self, context_usage: ContextUsage) -> None:
-        """These, with the draft in them where there is one."""
+        """Show these figures, with the draft counted in where there is one."""
         session, draft, parts = self._session, self._composer.draft, self._composer.parts
         if draft.strip() == "/" or parse(draft) is not None:
-            draft = ""  # a command goes to no model
+            draft = ""  # a command is not sent to a model
         if session and (draft or parts):
             context_usage = session.attachments.with_draft(draft, parts)
         ghost = session.compaction.ghost if session else 0
@@ -94,12 +92,12 @@ class Gauges:
             self._side.show_figures(context_usage, session)
 
     def show_again(self) -> None:
-        """What the session holds may be the same; the draft, or what is on screen, is not."""
+        """Show the session's figures again, after the draft or the visible widgets have changed."""
         if self._session:
             self.show_usage(self._session.context_usage)
 
     async def count_draft(self) -> None:
-        """What goes along, exactly: long texts are only estimated at first."""
+        """Count the draft's attachments exactly and show the figures; long texts are only estimated at first."""
         if self._session and self._composer.parts:
             await self._session.attachments.count(self._composer.parts)
             self.show_again()

@@ -1,9 +1,8 @@
-"""What waits for a person's word: calls to be allowed and questions of calls, one after another, the suggestion to make room, and
-who is to answer where nobody is there.
+"""The area over the composer for questions to the person: approvals and questions of tool calls, one at a time, a suggested
+compaction, the choice of a model, and other offers.
 
-A place over the composer, told of every key, so that a question is held back until there was a pause. What a call asked is
-answered to its session from here; what is said to a suggestion or of a model bubbles up. Says `Changed` when there is something
-else to answer.
+It is told of every key, so that a question accepts no answer before the person has paused typing. Answers to a call go to its
+session from here; answers to offers bubble up to the app. Posts `Changed` when another call is to be answered.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class QuestionPanel(Asked):
-    """One question that waits for a word."""
+    """The panel of a question that a tool call or an MCP server asks, with options to choose from or a line to type in."""
 
     BINDINGS = [
         Binding("escape", "say('')", "No answer", show=False),
@@ -46,7 +45,7 @@ class QuestionPanel(Asked):
     ]
 
     class Answered(Message):
-        """What the person said; empty for nothing."""
+        """The person's answer; empty where they gave none."""
 
         def __init__(self, asked: QuestionAsked, text: str) -> None:
             super().__init__()
@@ -66,7 +65,7 @@ class QuestionPanel(Asked):
 
     @property
     def server(self) -> str:
-        """The name of the server that wants to know; empty for the agent."""
+        """The name of the MCP server that asks; empty where the agent does."""
         return self._asked.server
 
     @property
@@ -75,7 +74,7 @@ class QuestionPanel(Asked):
         return (("=enter", "answer"), ("=tab", "next"), ("=esc", "no answer"), *more)
 
     def focus(self, scroll_visible: bool = True) -> Self:
-        """To the answers, else to the line."""
+        """Focus the options, or the text field where there are none."""
         target = self.query(OptionList).first() if self._asked.options else self.query_one(Input)
         target.focus(scroll_visible)
         return self
@@ -90,39 +89,41 @@ class QuestionPanel(Asked):
             self.action_say(event.value.strip())
 
     def action_scroll_text(self, lines: int) -> None:
-        """Move in a long question; at once, or keys that come faster than frames count once."""
+        """Scroll a long question. Immediate, because keys that come faster than frames would count only once."""
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False, immediate=True)
 
     def action_say(self, text: str) -> None:
-        """Say it, once."""
+        """Answer with this text; only the first answer counts."""
         self.post_answer(self.Answered(self._asked, text))
 
 
 POLL_INTERVAL_S = 0.05
-"""Seconds between two looks at a question that is held back."""
+"""Seconds between two checks whether a held question may be answered."""
 
 SCROLLING = "Asked VerticalScroll, Asked OptionList, Asked TextArea"
+"""Selector of the boxes in a question that can be made lower."""
 
 GIVEN_UP = ("-tight", "-tighter")
-"""In windows where the answers would not be seen: without rules, then without what can be allowed besides."""
+"""CSS classes for windows too low to show the answers, added in this order: the first hides rules, the second the optional
+grants."""
 
 Asking = ApprovalPanel | QuestionPanel
 _OFFERS = SuggestionPanel | FirstChoice | UnreachedPanel | LimitPanel | ImportOffer
-"""Nothing waits for these."""
+"""Panels that no tool call waits for."""
 
 
 class Questions(Vertical):
-    """At most one call and one suggestion are shown; further calls wait."""
+    """The container of the question panels. It shows one call and one suggestion at most; further calls are queued."""
 
     class Changed(Message):
-        """A call waits for a word (`asking`), or none does any more."""
+        """Another call is to be answered: `asking` is its panel, None where no call waits."""
 
         def __init__(self, asking: Asking | None) -> None:
             super().__init__()
             self.asking = asking
 
     class Resized(Message):
-        """A question came or went, or says more or less."""
+        """The questions take more or less room than before."""
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         """`now` is a steadily rising count of seconds."""
@@ -130,111 +131,113 @@ class Questions(Vertical):
         self._now = now
         self._changing = Lock()
         self._watching: Timer | None = None
-        self._giving_up = False  # what was given up is not laid out yet
-        self._wanted: Asked | None = None  # `tab` was pressed while it was held back
-        self._tabbed = False  # and that was the last key
+        self._giving_up = False  # a class of GIVEN_UP was added and the layout has not followed yet
+        self._wanted: Asked | None = None  # to be focused when it is no longer held: `tab` was pressed
+        self._tabbed = False  # the last key was `tab`
         self._calls: list[ApprovalRequested | QuestionAsked] = []
         self._session: Session | None = None
 
     async def belongs_to(self, session: Session) -> None:
-        """Another conversation, whose questions these are from now on."""
+        """Show the questions of this session from now on, and remove those of the one before."""
         self._session = session
         await self.no_calls()
         await self.unsuggest()
         await self.choose_no_model()
 
     async def ask(self, request: ApprovalRequested | QuestionAsked) -> None:
-        """A call waits."""
+        """Add a call that waits for an answer."""
         self._calls.append(request)
         if len(self._calls) == 1:
             await self._show_question()
 
     async def answered(self, call_id: str) -> None:
-        """That call waits no longer."""
+        """Remove a call that needs no answer any more, and show the next one."""
         if any(r.call_id == call_id for r in self._calls):
             self._calls = [r for r in self._calls if r.call_id != call_id]
             await self._show_question()
 
     async def suggest(self, suggested: CompactionSuggested) -> None:
-        """Room could be made; a newer suggestion takes the place of an older one."""
+        """Suggest a compaction, in place of an earlier suggestion."""
         await self.unsuggest()
         await self._mount_panel(SuggestionPanel(suggested), before=0)
 
     def keep_up(self, context_usage: ContextUsage) -> None:
-        """The window is fuller or emptier than when room was suggested."""
+        """Update the figures of a suggested compaction."""
         for panel in self.query(SuggestionPanel):
             panel.keep_up(context_usage)
 
     async def unsuggest(self) -> None:
-        """Room was made, or the question was answered."""
+        """Remove the suggested compaction."""
         await self.query(SuggestionPanel).remove()
 
     async def choose_model(self, look: FirstChoice) -> None:
-        """No model is set, and some were found."""
+        """Offer a choice of the models that were found, where none is set."""
         await self.choose_no_model()
         await self._mount_panel(look, before=0)
 
     async def choose_no_model(self) -> None:
-        """One was chosen, or none is wanted."""
+        """Remove the offers that concern the answering model: the choice of one, an unreachable one, a spending limit."""
         await self.query(FirstChoice).remove()
         await self.query(UnreachedPanel).remove()
         await self.query(LimitPanel).remove()
 
     async def unreached(self, model: str, address: str, *, waiting: bool) -> None:
-        """Nobody is there to answer; `waiting` where a message wants its answer."""
+        """Ask how to go on where `model` at `address` cannot be reached. `waiting`: a message has no answer yet."""
         await self.choose_no_model()
         await self._mount_panel(UnreachedPanel(model, address, waiting=waiting), before=0)
 
     async def stopped_by(self, limit: Limit) -> None:
-        """A spending limit is in the way of the answer."""
+        """Ask how to go on where a spending limit stopped the turn."""
         await self.choose_no_model()
         await self._mount_panel(LimitPanel(limit), before=0)
 
     async def offer_import(self, offer: ImportOffer) -> None:
-        """Sessions of other agents were found."""
+        """Offer to import sessions of other agents; not while an import is running."""
         await self.query(ImportOffer).remove()
         if not self.importing:
             await self._mount_panel(offer, before=0)
 
     @property
     def importing(self) -> bool:
-        """An import is under way."""
+        """Whether an import is running."""
         return bool(self.query(ImportLine))
 
     def stop_import(self) -> bool:
-        """End the import under way; False where none is."""
+        """Stop the running import; False where none is running."""
         for line in self.query(ImportLine):
             line.action_press()
         return self.importing
 
     def put_off(self) -> bool:
-        """No model is chosen and nothing imported now; False where nobody asked."""
-        asked = [look for kind in (FirstChoice, UnreachedPanel, LimitPanel, ImportOffer) for look in self.query(kind)]
-        for look in asked:
-            look.answer("later")
-        return bool(asked)
+        """Answer "later" to all offers except a suggested compaction; False where there is none."""
+        offers = [
+            panel for kind in (FirstChoice, UnreachedPanel, LimitPanel, ImportOffer) for panel in self.query(kind)
+        ]
+        for panel in offers:
+            panel.answer("later")
+        return bool(offers)
 
     async def no_calls(self) -> None:
-        """The turn is over: nothing of it waits. The suggestion stays."""
+        """Remove all calls, as the turn is over. A suggested compaction stays."""
         self._calls.clear()
         async with self._changing:
             await self._clear_panels()
 
     @property
     def keys(self) -> tuple[tuple[str, str], ...]:
-        """The keys of the question that is being answered, else of the call that waits; none where nothing does."""
+        """The keys of the focused question, else of the call that waits; empty without either."""
         panels = list(self.query(Asked))
-        mine = [panel for panel in panels if panel.answering]
+        focused = [panel for panel in panels if panel.answering]
         waiting = [panel for panel in panels if not isinstance(panel, _OFFERS)]
-        return next((panel.keys for panel in (*mine, *waiting)), ())
+        return next((panel.keys for panel in (*focused, *waiting)), ())
 
     @property
     def says_tab(self) -> bool:
-        """All that are not being answered tell how to come to them."""
+        """Whether every question without the focus itself says that `tab` leads to it."""
         return all(panel.answering or panel.says_tab for panel in self.query(Asked))
 
     def focus_next_question(self) -> bool:
-        """Go to the first that is not being answered; False where there is none."""
+        """Focus the first question, as soon as it is not held; False where there is none, or one has the focus already."""
         if self.query("*:focus") or self.has_pseudo_class("focus-within"):
             return False
         for panel in self.query(Asked):
@@ -244,8 +247,9 @@ class Questions(Vertical):
         return False
 
     def reply(self, text: str) -> bool:
-        """What was written below is the answer to the agent's question; False where none waits that a person can have seen. A
-        server's is answered on it alone: what is written below is for the agent, and would leave the machine."""
+        """Answer the agent's question with a text from the composer; False where no question waits that the person can have seen.
+        A server's question is answered only in its panel: a text in the composer is meant for the agent and must not leave the
+        machine."""
         panel = next((panel for panel in self.query(QuestionPanel) if panel.seen and not panel.server), None)
         if panel and text:
             panel.action_say(text)
@@ -258,7 +262,7 @@ class Questions(Vertical):
         self.post_message(self.Resized())
 
     def take_room(self) -> None:
-        """As high as it likes again, in a window that is another."""
+        """Reset all heights, after the window or the questions have changed, and fit them to the window again."""
         for box in self.query(SCROLLING).results(Widget):
             box.styles.max_height = None
         self.remove_class(*GIVEN_UP)
@@ -266,13 +270,13 @@ class Questions(Vertical):
         self.call_after_refresh(self.give_way)
 
     def give_way(self) -> None:
-        """What scrolls in a question is lower, the highest first and what a call would do last, by as many
-        lines as what stands below it has no room for. Where that is not enough, all of them scroll."""
-        place = self.parent
+        """Make the boxes that scroll lower until the composer below fits the window: the highest box first, the preview of a call
+        last. Where that is not enough, hide parts (`GIVEN_UP`), then let the whole area scroll."""
+        container = self.parent
         heights = {box: height for box in self.query(SCROLLING).results(Widget) if (height := box.size.height)}
-        if not isinstance(place, Widget) or self._giving_up:
+        if not isinstance(container, Widget) or self._giving_up:
             return
-        over = place.children[-1].region.bottom - place.region.bottom
+        over = container.children[-1].region.bottom - container.region.bottom
         while over > 0 and any(height > 1 for height in heights.values()):
             highest = max(heights, key=lambda box: heights[box] / (1 + box.has_class("preview")))
             if heights[highest] == 1:
@@ -280,23 +284,23 @@ class Questions(Vertical):
             heights[highest] -= 1
             highest.styles.max_height = heights[highest]
             over -= 1
-        left = [name for name in GIVEN_UP if not self.has_class(name)]
-        if over > 0 and heights and left:
-            self.add_class(left[0])
+        unused = [name for name in GIVEN_UP if not self.has_class(name)]
+        if over > 0 and heights and unused:
+            self.add_class(unused[0])
             self._giving_up = True
             self.call_after_refresh(self._give_more)
         elif over > 0:
             self.styles.max_height = max(1, self.size.height - over)
 
     def _give_more(self) -> None:
-        """Look again, now that what was given up last is gone: twice in one frame would give up too much."""
+        """Run `give_way` again once the layout has followed: a second time in the same frame would hide too much."""
         self._giving_up = False
         self.give_way()
 
-    # ── no accident ──
+    # ── protection from accidental answers ──
 
     def typed(self, key: str = "") -> None:
-        """A key (or a paste) came, wherever it goes: a question that is not being answered waits for a pause."""
+        """Note a key or a paste for any widget: a question without the focus accepts no answer until a pause follows."""
         self._tabbed = key == "tab"
         for panel in self.query(Asked):
             if panel.held or not panel.answering:
@@ -305,7 +309,8 @@ class Questions(Vertical):
         self._release_held()
 
     def take_back(self) -> str:
-        """The letters pressed on a question that turn out to be the beginning of a sentence."""
+        """Remove and return the letters that a question took as answers and that turn out to begin a sentence for the
+        composer."""
         return "".join(panel.take_back() for panel in self.query(Asked))
 
     def on_asked_grew(self, event: Asked.Grew) -> None:
@@ -324,7 +329,7 @@ class Questions(Vertical):
         self._release_held()
 
     def _release_held(self) -> None:
-        """Let go of what was held long enough; look again soon where something still is."""
+        """Enable the questions that were held long enough; check again soon while one is still held."""
         panels = list(self.query(Asked))
         for panel in panels:
             if panel.became_answerable(self._now()) and isinstance(panel, ApprovalPanel | QuestionPanel):
@@ -341,7 +346,7 @@ class Questions(Vertical):
             self._watching.stop()
             self._watching = None
 
-    # ── what was said ──
+    # ── answers ──
 
     def on_approval_panel_answered(self, event: ApprovalPanel.Answered) -> None:
         event.stop()
@@ -359,29 +364,30 @@ class Questions(Vertical):
         self.call_next(self.answered, event.asked.call_id)
 
     def on_suggestion_panel_replied(self) -> None:
-        self.call_next(self._settled, self.unsuggest)
+        self.call_next(self._remove_answered, self.unsuggest)
 
     def on_first_choice_declined(self, event: FirstChoice.Declined) -> None:
         event.stop()
-        self.call_next(self._settled, self.choose_no_model)
+        self.call_next(self._remove_answered, self.choose_no_model)
 
     def on_unreached_panel_answered(self) -> None:
-        self.call_next(self._settled, self.choose_no_model)
+        self.call_next(self._remove_answered, self.choose_no_model)
 
     def on_limit_panel_answered(self) -> None:
-        self.call_next(self._settled, self.choose_no_model)
+        self.call_next(self._remove_answered, self.choose_no_model)
 
     def on_import_offer_answered(self) -> None:
-        self.call_next(self._settled, self.query(ImportOffer).remove)
+        self.call_next(self._remove_answered, self.query(ImportOffer).remove)
 
-    async def _settled(self, remove: Callable[[], Awaitable[None]]) -> None:
+    async def _remove_answered(self, remove: Callable[[], Awaitable[None]]) -> None:
+        """Remove an offer that was answered, and announce the call that waits, if any."""
         await remove()
         self.post_message(self.Changed(next(iter(self.query(ApprovalPanel)), None)))
 
     # ── panels ──
 
     async def _show_question(self) -> None:
-        async with self._changing:  # the turn and the answer to its last question both come here
+        async with self._changing:  # both the turn and the answer to its last question call this
             await self._clear_panels()
             panel = self._panel(self._calls[0]) if self._calls else None
             if panel:
@@ -390,7 +396,7 @@ class Questions(Vertical):
 
     async def _clear_panels(self) -> None:
         if any(panel.answering for panel in self.query(Asked) if isinstance(panel, ApprovalPanel | QuestionPanel)):
-            self.screen.set_focus(None)  # at once, or the focus goes to whatever is next
+            self.screen.set_focus(None)  # at once, or Textual moves the focus to the next widget
         await self.query(ApprovalPanel).remove()
         await self.query(QuestionPanel).remove()
 

@@ -1,6 +1,6 @@
-"""The chat: one conversation on screen. Turns events into widgets; what a person wants done it tells the app.
+"""The chat screen: shows one conversation and turns its events into widgets; requests of the person are sent to the app.
 
-Knows a session's values, never how they are made.
+Knows a session's values, never how they are computed.
 """
 
 from __future__ import annotations
@@ -61,11 +61,15 @@ if TYPE_CHECKING:
 
 
 RECENT_GROUPS = 400
-"""Of the record, in which the to-do list is looked for."""
+"""Groups at the end of the record in which the last to-do list is looked for."""
 
 
 class ChatScreen(CurrentSizeScreen[None]):
-    """Header, transcript, context panel, composer, gauge, keys."""
+    """The screen with header, transcript, context panel, composer, gauge and key line.
+
+    `folder` is the workspace's name, `soft_mark` the share of the limit from which a summary is prepared, `now` a steadily rising
+    count of seconds.
+    """
 
     BINDINGS = [Binding("tab", "tab", show=False)]
 
@@ -92,21 +96,21 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.gauges.use_keys(keys)
         self.transcript.use_keys(keys)
         self._keys = keys
-        self._ghost = PrefetchWatch(self, soft_mark, self.gauges.show_again)
+        self._prefetch_watch = PrefetchWatch(self, soft_mark, self.gauges.show_again)
         self.presenter = TranscriptPresenter(self.transcript, show_reasoning=show_reasoning)
-        self.guide: Guide | None = None  # of the tour
+        self.guide: Guide | None = None  # the tour's instructions, during a tour
         self._session: Session | None = None
-        self._begun = False
-        self._after: list[tuple[Level, str]] = []
-        self._away = False  # nobody was there to answer in this turn, or the key is missing or refused
-        self._retrying = False  # the last word of it was that a request goes out again
+        self._begun = False  # a turn or compaction has run since the session was shown
+        self._after: list[tuple[Level, str]] = []  # notices to show when the turn ends
+        self._away = False  # in this turn the model could not be reached, or its key is missing or refused
+        self._retrying = False  # the last event of this turn was a retry of a request
 
     def on_screen_suspend(self) -> None:
         if self.guide:
             self.guide.advance()
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
-        """As Textual's; of the conversation it knows by itself which text stands where."""
+        """As Textual's, except that the transcript itself looks up which text is at a position."""
         widget, offset = super().get_widget_and_offset_at(x, y)
         if widget is self.transcript:
             pane = self.transcript.content_region
@@ -136,12 +140,12 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.key_line.show_keys(IDLE_KEYS)
 
     def on_key(self, event: Key) -> None:
-        """Letters go to the composer wherever the focus is, unless they mean something there; typed early, so do all keys. What
-        nobody else scrolls by scrolls the conversation."""
-        if self.composer.prompt.scroll(event.key):  # a question has the focus
+        """Send letters to the composer, unless they have a meaning where the focus is; before anything has the focus, all keys.
+        The scroll keys scroll the conversation, where the focused widget did not use them."""
+        if self.composer.prompt.scroll(event.key):  # comes here only while another widget has the focus
             event.stop()
             return
-        early = self.focused in (None, self.composer.prompt)  # it was sent here while nothing had the focus
+        early = self.focused in (None, self.composer.prompt)  # the key was sent while nothing had the focus
         if early and self.composer.prompt.type_key(event):
             event.stop()
             self.screen.set_focus(self.composer.prompt)  # at once: the next letter may be on its way
@@ -149,12 +153,12 @@ class ChatScreen(CurrentSizeScreen[None]):
         letter = event.character if event.is_printable else None
         if letter and event.key not in self.active_bindings and not isinstance(self.focused, Input):
             event.stop()
-            before = self.questions.take_back()
+            earlier_letters = self.questions.take_back()
             self.screen.set_focus(self.composer.prompt)  # at once: the next letter may be on its way
-            self.composer.prompt.insert(before + letter)
+            self.composer.prompt.insert(earlier_letters + letter)
 
     async def on_paste(self, event: Paste) -> None:
-        """A paste is for the composer wherever the focus is, unless there is a line to write in."""
+        """Send a paste to the composer, unless a text field has the focus."""
         if isinstance(self.focused, Input | TextArea):
             return
         event.stop()
@@ -162,7 +166,7 @@ class ChatScreen(CurrentSizeScreen[None]):
         await self.composer.prompt._on_paste(event)
 
     def use_keys(self, keys: Keys) -> None:
-        """These from now on."""
+        """Use this key table from now on."""
         self._keys = keys
         self.composer.prompt.use_keys(keys)
         self.gauges.use_keys(keys)
@@ -171,14 +175,14 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.key_line.use_keys(keys)
 
     def follow(self, *, show_reasoning: bool, soft_mark: float, editing: Literal["usual", "vi"] = "usual") -> None:
-        """What the settings say from now on."""
+        """Apply edited settings."""
         self.composer.prompt.edit_by(editing)
-        self.presenter.show_reasoning, self._ghost.soft_mark = show_reasoning, soft_mark
+        self.presenter.show_reasoning, self._prefetch_watch.soft_mark = show_reasoning, soft_mark
 
     # ── the session ──
 
     async def show_session(self, session: Session) -> None:
-        """Another conversation, or this one after a change. The draft stays."""
+        """Show another conversation; the draft stays in the editor."""
         if self._session:
             self.banner.clear()
         self._session, self._begun = session, False
@@ -198,7 +202,7 @@ class ChatScreen(CurrentSizeScreen[None]):
             self.banner.offer(f"{session.read_only} You can read here; nothing can be sent.")
 
     async def refresh_session(self) -> None:
-        """The record or its changes may be others than those shown."""
+        """Show the record again, where it or its changes may differ from what is on screen; not during a turn."""
         if self._session and not self.presenter.running:
             self.presenter.update_record()
             self._show_all(self._session)
@@ -213,7 +217,8 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.set_class(self.presenter.empty and not self.composer.queued.drafts, "-empty")
 
     def show_header(self) -> None:
-        """Folder, title, model and mode as they are now. The mode stands at the composer, where that has a border."""
+        """Update folder, title, model and permission mode. The mode is shown in the composer's border, or in the header where the
+        window is too low for a border."""
         low = self.has_class("-short") or self.has_class("-tiny")
         if session := self._session:
             self.composer.show_mode(session.permissions.mode, self._keys)
@@ -231,12 +236,12 @@ class ChatScreen(CurrentSizeScreen[None]):
             self.header.show_state(heading)
 
     def show_branch(self, branch: str) -> None:
-        """The git branch of the folder, which may be another after each turn."""
+        """Show the workspace's git branch, which each turn may change."""
         self._branch = branch
         self.show_header()
 
     def show_figures(self, context_usage: ContextUsage) -> None:
-        """The gauge and the panel, with the draft in it where there is one; and what is asked about the gauge."""
+        """Update the gauge and the context panel, the draft included, and a suggested compaction."""
         self.gauges.show_usage(context_usage)
         self.questions.keep_up(context_usage)
 
@@ -257,48 +262,48 @@ class ChatScreen(CurrentSizeScreen[None]):
     # ── a turn ──
 
     async def begin_work(self, what: str) -> None:
-        """Work has begun."""
+        """Show that a turn or compaction has begun; `what` is the text of the work line."""
         self._begun, self._away, self._retrying = True, False, False
         self.remove_class("-empty")
         self.banner.clear()
         await self.questions.choose_no_model()
-        self._ghost.stop()
+        self._prefetch_watch.stop()
         self.presenter.begin_work(what)
         if self._session:
             self.work.show_items(last_list(self._session.state.ledger.groups[-RECENT_GROUPS:]))
         self._show_keys()
 
     async def end(self, interrupted: bool = False) -> None:
-        """Work is over."""
+        """Show that the turn or compaction has ended, and ask how to go on where it could not finish."""
         await self.questions.no_calls()
         self.remove_class("-approval")
         self.work.show_items(())
         self.presenter.end(interrupted)
-        told, self._after = self._after, []
-        for level, text in told:
+        notices, self._after = self._after, []
+        for level, text in notices:
             self.presenter.notice(level, text)
         self._show_keys()
         if self._session:
             self._show_all(self._session)
-            self._ghost.start(self._session)
+            self._prefetch_watch.start(self._session)
             if self._away or (interrupted and self._retrying and await self._session.setup.unreached()):
                 await self.unreached(self._session, waiting=True)
             if limit := self._session.spending.reached:
                 await self.questions.stopped_by(limit)
 
     async def show_event(self, event: Event) -> None:
-        """What an event of the turn changes on screen, besides what grows in the transcript."""
+        """Show an event of the turn, except for text that grows in the transcript, which the presenter shows."""
         match event:
             case ApprovalRequested() | QuestionAsked():
                 await self.questions.ask(event)
             case ApprovalResolved() | ToolFinished():
-                await self.questions.answered(event.call_id)  # of a call that ended nothing is asked any more
+                await self.questions.answered(event.call_id)  # a call that has ended needs no answer
             case ToolStarted():
                 if (items := items_of(event.name, event.arguments)) is not None:
                     self.work.show_items(items)
             case ContextUsage():
                 self.show_figures(event)
-                self.show_header()  # another model may answer
+                self.show_header()  # the model may have changed
                 self.presenter.catch_up()
             case CompactionSuggested():
                 await self.questions.suggest(event)
@@ -318,8 +323,9 @@ class ChatScreen(CurrentSizeScreen[None]):
             self._retrying = isinstance(event, Retry)
 
     def announce(self, text: str, level: Level = "warning", about: str = "", *, above: bool = False) -> None:
-        """Something to know before the next message: above the conversation, until one is sent; in it, once one was, below the
-        answer that is under way, or `above` its question. What is `about` something is said once, as long as it is true."""
+        """Show a notice that matters before the next message. Until a message is sent it is in the banner above the conversation;
+        later in the conversation, after the running turn, or `above` its question. Notices `about` a subject are shown once while
+        they apply."""
         if self.banner.add_notice(text, level, about, shown=not self._begun) and self._begun:
             if above:
                 self.presenter.notice_above(level, text)
@@ -329,7 +335,7 @@ class ChatScreen(CurrentSizeScreen[None]):
                 self.presenter.notice(level, text)
 
     def no_model(self, note: str) -> None:
-        """That the offline assistant answers: below the examples of an empty chat where there is room, as a warning elsewhere."""
+        """Say that the offline assistant answers: below the examples of an empty chat where there is room, else as a warning."""
         room = (self.has_class("-tall") or self.has_class("-high")) and not self.has_class("-narrow")
         if self._begun or not self.presenter.empty or not room:
             self.announce(note, about="model", above=True)
@@ -337,28 +343,30 @@ class ChatScreen(CurrentSizeScreen[None]):
             self.empty.say(note)
 
     def has_model(self) -> None:
-        """A model answers from now on."""
+        """Remove the note that the offline assistant answers."""
         self.banner.only("model", ())
         self.empty.say("")
 
     def notice(self, level: Level, text: str) -> None:
-        """A sentence for a person who did something, at the end of the transcript and in sight, wherever they were reading."""
+        """Add the response to a person's action at the end of the transcript, and scroll there."""
         self.remove_class("-empty")
         self.presenter.notice(level, text)
         self.transcript.to_end()
 
     def failed(self, text: str, hint: str = "") -> None:
-        """Something a person asked for did not work. In sight, as a notice."""
+        """Add an error to the end of the transcript, with a `hint` at its remedy, and scroll there."""
         self.remove_class("-empty")
         self.presenter.failed(text, hint)
         self.transcript.to_end()
 
     def changed(self, context_usage: ContextUsage, text: str) -> None:
-        """A change by hand is in force; what it costs with the next message is said with it."""
+        """Show a change made by hand, and what it costs with the next message where it breaks the cache."""
         text = " ".join(filter(None, (text, break_words(context_usage))))
         self.show_figures(context_usage)
         self.call_next(self.refresh_session)
-        self.call_next(self.notice, "info", text)  # last: a mark that comes or goes draws the transcript anew
+        self.call_next(
+            self.notice, "info", text
+        )  # last: a compaction mark that is added or removed redraws the transcript
 
     def on_transcript_unread(self, event: Transcript.Unread) -> None:
         event.stop()
@@ -368,30 +376,30 @@ class ChatScreen(CurrentSizeScreen[None]):
         event.stop()
         self.transcript.to_end()
 
-    # ── what waits for a word ──
+    # ── questions ──
 
     async def unreached(self, session: Session, *, waiting: bool) -> None:
-        """Nobody is at its model's address: how to go on is asked. `waiting` where a message wants its answer."""
+        """Ask how to go on where the session's model cannot be reached. `waiting`: a message has no answer yet."""
         await self.questions.unreached(session.context_usage.model, session.setup.address, waiting=waiting)
 
     def on_questions_changed(self, event: Questions.Changed) -> None:
         event.stop()
         panel = event.asking
         self.set_class(panel is not None, "-approval")
-        self.questions.take_room()  # the line of keys may have come or gone
+        self.questions.take_room()  # the question's line of keys may have appeared or disappeared
         if panel is None or (panel.held and self.focused is None):
             self.composer.prompt.focus()
         elif isinstance(panel, QuestionPanel) and panel.server:
-            self.composer.prompt.focus()  # enter would be a yes to whoever runs the server: only `tab` goes there
+            self.composer.prompt.focus()  # Enter would accept the server's request: only `tab` moves the focus to it
         elif self.focused in (None, self.composer.prompt) and not self.composer.prompt.text and not panel.held:
-            panel.focus()  # nobody is writing
+            panel.focus()  # no draft is being written
         self.call_after_refresh(self._show_keys)
 
     def on_questions_resized(self) -> None:
         self.call_after_refresh(self._show_keys)
 
     def on_descendant_focus(self) -> None:
-        """The keys that work are others where a question waits."""
+        """Update the key line: which keys work depends on the focused widget."""
         self.call_after_refresh(self._show_keys)
 
     def on_composer_keys_changed(self, event: Composer.KeysChanged) -> None:
@@ -403,6 +411,7 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.call_after_refresh(self._show_keys)
 
     def _show_keys(self) -> None:
+        """Update the key line to the keys that work now. A key that begins with `=` is shown as it is; others are action ids."""
         keys = BUSY_KEYS if self.presenter.running else FRESH_KEYS if self._just_compacted else IDLE_KEYS
         if self.side.covers_chat:  # esc closes it before it stops anything
             keys = (("interrupt", "back"), *(pair for pair in keys if pair[0] not in ("interrupt", "context")))
@@ -411,14 +420,14 @@ class ChatScreen(CurrentSizeScreen[None]):
         own = [(f"={key}", words) for key, words in getattr(self.focused, "key_words", ())]
         if self.focused not in (None, self.composer.prompt):
             keys = (*own, ("=tab", "next"), *(pair for pair in keys if pair[0] not in OF_PROMPT))
-        elif own:  # it completes a word
-            told = {"interrupt", *(["send", "send_later"] if own[0][0] == "=enter" else [])}
-            keys = (*own, *(pair for pair in keys if pair[0] not in told))
+        elif own:  # the completion list is open
+            replaced = {"interrupt", *(["send", "send_later"] if own[0][0] == "=enter" else [])}
+            keys = (*own, *(pair for pair in keys if pair[0] not in replaced))
         self.key_line.show_keys(self.questions.keys or keys)
 
     @property
     def _just_compacted(self) -> bool:
-        """A compaction is what came last: undo takes it back, and nothing else."""
+        """Whether a compaction is the last thing in the record, so that undo would take back nothing else."""
         state = self._session.state if self._session else None
         if state is None or not state.ledger.changes or not state.ledger.groups:
             return False
@@ -426,17 +435,18 @@ class ChatScreen(CurrentSizeScreen[None]):
         return last.kind == "compaction" and last.at >= state.ledger.groups[-1].messages[-1].at
 
     def tell_page(self, session_id: str) -> None:
-        """In a browser: the session that a reload of the page goes on with."""
+        """In a browser: tell the page which session to open again after a reload."""
         if write_meta := getattr(self.app._driver, "write_meta", None):
             write_meta({"type": "session", "id": session_id})
 
     def action_copy_text(self) -> None:
-        """Copy what is marked, and say so."""
+        """Copy the selected text and show a notification."""
         super().action_copy_text()
         self.notify("Copied.", timeout=3)
 
     def action_tab(self) -> None:
-        """To the question that waits, else to what goes along with the message or could be asked, else to the next thing."""
+        """Move the focus to the first of these there is: a waiting question, an attachment, an example question, the next
+        widget."""
         if self.questions.focus_next_question() or self.composer.focus_attached():
             return
         if not (self.composer.prompt.has_focus and self.empty.focus_example()):
@@ -460,7 +470,7 @@ class ChatScreen(CurrentSizeScreen[None]):
 
     async def on_example_pressed(self, event: Example.Pressed) -> None:
         event.stop()
-        self.composer.prompt.focus()  # the lines go as soon as something is said
+        self.composer.prompt.focus()  # the examples disappear as soon as a message is sent
         if event.command == TOUR:
             await self.app.run_action("app.tour")
         elif event.command:
