@@ -1,7 +1,7 @@
-"""The terminal the interface is drawn in: what it sends goes through `parser`, and its modes are as they were whenever
-ctxchat does not have it: while it is stopped, behind an editor, at the end, and when the terminal itself goes away.
+"""The Textual driver for the terminal: passes its input to `parser`, and restores its modes whenever ctxchat does not use it:
+while the program is stopped, while an editor runs, at the end, and when the terminal is closed.
 
-Knows no widget, and of the app only that it runs and takes what was typed before.
+Knows no widget, and of the app only that it runs and accepts keys typed before it started.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ LEFT = (
     "\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l"
     "\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
 )
-"""Every mode that is set is left again: pastes, wrapping, sizes, mouse, keys, the other screen, the cursor, the focus."""
+"""Control sequences that reset every mode: pastes, wrapping, sizes, mouse, keys, the alternate screen, the cursor, the focus."""
 
 OTHER_SCREEN = "\x1b[?1049h"
 TAKEN = OTHER_SCREEN + "\x1b[?25l\x1b[?1004h\x1b[=25;1u\x1b[?2004h\x1b[?7l"
-"""Modes that Textual sets, but for the mouse: those of keys are set, not laid over others, to be left only once."""
+"""Control sequences that set Textual's modes, except the mouse's. The mode of keys replaces the present one instead of being
+pushed on the terminal's stack, so that resetting it once is enough."""
 
 
 class Terminal(LinuxDriver):
-    """Textual's driver of a terminal. `first` has the keys until this takes them over, and the settings to give back."""
+    """Textual's driver with a first frame before it: `first` holds the keys typed so far and the terminal settings to restore."""
 
     def __init__(self, app: InOrder, *, first: FirstFrame | None = None, **more: Any) -> None:
         super().__init__(app, **more)
@@ -53,20 +54,20 @@ class Terminal(LinuxDriver):
         self._own = termios.tcgetattr(self.fileno)
 
     def stop_application_mode(self) -> None:
-        """As Textual's, but for the order: what is written goes out in a thread of its own, and all of it is out before the
-        terminal is given back. One whose keys are signals again throws away with them what it has not read yet, and it would be
-        left in our modes."""
+        """As Textual's, but in another order: everything written goes out, in the writer thread, before the terminal's settings
+        are restored. Once its keys raise signals again, a signal discards output that was not written yet, and the terminal would
+        stay in the app's modes."""
         self.write(LEFT)
         self.disable_input()
         self.close()
         if self.attrs_before is not None:
-            with suppress(termios.error):  # it is gone
+            with suppress(termios.error):  # the terminal is closed
                 termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
 
     def write(self, data: str) -> None:
         if self._first and data == OTHER_SCREEN:
-            return  # it is there, and many terminals would clear it
-        if self._writer_thread is not None:  # else somebody else has the terminal
+            return  # the first frame has switched to it already, and many terminals would clear it
+        if self._writer_thread is not None:  # without the thread another program uses the terminal
             super().write(data)
 
     def close(self) -> None:
@@ -79,7 +80,7 @@ class Terminal(LinuxDriver):
         super().disable_input()
 
     def give_back(self) -> None:
-        """Leave all modes at once and wait for nothing: for an end in which nothing else can be relied on."""
+        """Reset all modes at once and wait for nothing, for a program that ends abnormally."""
         settings = self._settings or self.attrs_before
         try:
             if settings is not None:
@@ -87,12 +88,12 @@ class Terminal(LinuxDriver):
             os.set_blocking(self._file.fileno(), False)
             os.write(self._file.fileno(), LEFT.encode())
         except (OSError, termios.error):
-            return  # it is gone
+            return  # the terminal is closed
 
-    # ── stopped, and going on ──
+    # ── stop and continue (SIGTSTP, SIGCONT) ──
 
     def _sigtstp_application(self, *_: object) -> None:
-        """A handler may come in the middle of anything, a write included: the loop does it when it gets there."""
+        """Let the event loop stop the app: the signal may arrive in the middle of anything, a write included."""
         if self._app.is_running:
             self._loop.call_soon_threadsafe(self._stop)
         else:
@@ -104,25 +105,26 @@ class Terminal(LinuxDriver):
 
     def _stop(self) -> None:
         if self._must_signal_resume:
-            return  # it was stopped, and goes on in a moment
+            return  # it was stopped already, and continues in a moment
         if self._auto_restart:
             self.suspend_application_mode()
             self._must_signal_resume = True
         signal.raise_signal(signal.SIGSTOP)
 
     def _go_on(self) -> None:
-        """Take the terminal again. Where it was never given back (a stop that cannot be caught), its modes may be others now."""
+        """Set the modes again after a stop. After a stop that could not be caught they were never reset, but may have been
+        changed."""
         if not self._auto_restart or not self._app.is_running:
-            return  # an editor has it, or nobody wants it any more
+            return  # an editor uses the terminal, or the app has ended
         if self._must_signal_resume:
             self.resume_application_mode()
-        elif os.tcgetpgrp(self.fileno) == os.getpgrp():  # in the background it is somebody else's
+        elif os.tcgetpgrp(self.fileno) == os.getpgrp():  # in the background another program uses the terminal
             termios.tcsetattr(self.fileno, termios.TCSANOW, self._own)
             self.write(TAKEN)
             self._enable_mouse_support()
         self._app.call_later(self._app.refresh, layout=True)
 
-    # ── what it sends ──
+    # ── input ──
 
     def _run_input_thread(self) -> None:
         try:
@@ -133,16 +135,16 @@ class Terminal(LinuxDriver):
             self._loop.call_soon_threadsafe(self._app._handle_exception, fault)
 
     def run_input_thread(self) -> None:
-        """Read until input is disabled. Raises OSError or EOFError where there is nothing to read from any more.
+        """Read until input is disabled. Raises OSError or EOFError when the terminal is closed.
 
-        Waits without a limit but for the rest of a key that has begun: Textual's wakes up ten times a second.
+        Waits without a limit, except for the rest of an incomplete key; Textual's own wakes up ten times a second.
         """
         parser, decode = InputParser(self._debug), lenient_decoder("utf-8")().decode
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             selector.register(self._stopped, selectors.EVENT_READ)
             if self._first:
-                if typed := self._first.taken_over():  # nothing would say that it is the end
+                if typed := self._first.taken_over():  # an empty text would mean the end of all input
                     self._process_messages(parser.feed(decode(typed)))
                 self._first = None
                 self.process_message(TypedEarly())
@@ -157,19 +159,19 @@ class Terminal(LinuxDriver):
                     self._process_messages(parser.feed(decode(data)))
                 self._process_messages(parser.tick())
 
-    def _process_messages(self, found: Iterable[Message]) -> None:
-        for event in found:
+    def _process_messages(self, messages: Iterable[Message]) -> None:
+        for event in messages:
             self.process_message(event)
 
     def _terminal_closed(self) -> None:
-        """It was closed, whether or not the system says so too."""
+        """Raise SIGHUP because the terminal was closed, whether or not the system sends it too."""
         if self._app.is_running:
             signal.raise_signal(signal.SIGHUP)
 
 
 class _Output:
-    """A stream that is written to as long as it takes anything. Where Textual's writer ended with it, the screen would wait for
-    ever for a place in its queue."""
+    """A stream that ignores writes once one has failed, and calls `gone` then. Textual's writer thread would end with the error,
+    and the screen would wait for ever for room in its queue."""
 
     def __init__(self, stream: IO[str] | None, gone: Callable[[], None]) -> None:
         self._stream, self._gone = stream, gone
@@ -180,11 +182,11 @@ class _Output:
     def flush(self) -> None:
         self._try_stream("flush")
 
-    def _try_stream(self, what: str, *text: str) -> None:
+    def _try_stream(self, method: str, *text: str) -> None:
         if self._stream is None:
             return
         try:
-            getattr(self._stream, what)(*text)
+            getattr(self._stream, method)(*text)
         except (OSError, ValueError):
             self._stream = None
             self._gone()

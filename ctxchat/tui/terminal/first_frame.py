@@ -1,7 +1,7 @@
-"""The first frame, painted by the standard library alone while the rest is still being imported. Keys are taken from then on:
-what is typed is seen at once, and handed on byte by byte.
+"""Paints the first frame with the standard library alone, while the rest is still being imported. From then on keys are read:
+typed text is shown at once, and all bytes are handed to the application later.
 
-Import nothing here that is not light: this module is what makes the start quick. Knows nothing of the application.
+Import nothing heavy here: this module is what makes the start quick. Knows nothing of the application.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from ctxchat.tui.terminal.early_keys import EarlyKeys, cells, draw_input
 
-TYPE_CHECKING = False  # without the import
+TYPE_CHECKING = False  # importing `typing` would take too long
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
@@ -25,70 +25,73 @@ ENTER = "\x1b[?1049h\x1b[H\x1b[2J\x1b[?25l\x1b[?2004h"
 LEAVE = "\x1b[?2004l\x1b[?25h\x1b[?1049l"
 
 INVITATIONS = ("Ask, or type / for commands and @ for files", "Ask, or type / or @ for more", "Ask, or type /", "Ask")
-"""What an empty editor says, the longest first."""
+"""Placeholders of an empty editor, the longest first."""
 
 UNSENT = "This was not sent and could not be kept:\n\n{}\n"
-"""Said of words that are written when the end comes and nothing is there to keep them."""
+"""Printed when the program ends with a draft that could not be saved; `{}` is its text."""
 
 MAX_WAITING_MESSAGES = 4
-"""Messages that wait which are shown."""
+"""Number of queued messages that are shown."""
 
 
 def invitation(width: int) -> str:
-    """The one that fits."""
+    """The longest placeholder that fits in `width` columns, else the shortest."""
     return next((words for words in INVITATIONS if len(words) < width), INVITATIONS[-1])
 
 
 def frame(width: int, height: int, typed: EarlyKeys) -> str:
-    """What is painted: the name on top, the composer with what is typed, and the line of the gauge where they will be."""
+    """The frame as text with control sequences: the program's name, the composer with the typed text, and an empty gauge, where
+    the application will paint them. `width` and `height` in cells."""
     if width < 1 or height < 1:
         return ""
     roomy = height >= 18 and width >= 8
-    low = 2 if height >= 18 else 1  # rows from the gauge down: it, and the keys where there is room for them
+    low = 2 if height >= 18 else 1  # rows from the gauge down: the gauge, and the key line where there is room for it
     rows = {1: " ctxchat" if width >= 8 else ""}
     if height > 1:
         rows[height - low + 1] = f" {'·' * (width - 2)} " if width >= 3 else ""
-    at = height - low - 1 if roomy else height - low  # of the composer's words
+    text_row = height - low - 1 if roomy else height - low
     if roomy:
-        rows[at - 1], rows[at + 1] = f" ╭{'─' * (width - 4)}╮ ", f" ╰{'─' * (width - 4)}╯ "
+        rows[text_row - 1], rows[text_row + 1] = f" ╭{'─' * (width - 4)}╮ ", f" ╰{'─' * (width - 4)}╯ "
     edge = " │ " if roomy else "  "
     room = width - 2 * len(edge)
-    if at > 1 and room > 1:
-        words = draw_input(typed.text, typed.cursor, room) if typed.text else _invited(room)
-        rows[at] = edge + words + edge[::-1]
-        above = at - (2 if roomy else 1)
+    if text_row > 1 and room > 1:
+        text = draw_input(typed.text, typed.cursor, room) if typed.text else _placeholder(room)
+        rows[text_row] = edge + text + edge[::-1]
+        above = text_row - (2 if roomy else 1)
         for n, message in enumerate(reversed(typed.sent[-MAX_WAITING_MESSAGES:])):
             if above - n > 1 and width >= 20:
                 rows[above - n] = f"{edge[0]}  next  {_cut(message, width - 10)}"
     return "".join(f"\x1b[{y};1H{row}\x1b[K" for y, row in sorted(rows.items()))
 
 
-def _invited(room: int) -> str:
-    words = invitation(room)[:room]
-    return f"\x1b[7m{words[0]}\x1b[27m\x1b[2m{words[1:]}\x1b[22m{' ' * (room - len(words))}"
+def _placeholder(room: int) -> str:
+    """The placeholder of an empty editor, dimmed, with the cursor on its first letter and blanks up to `room` columns."""
+    text = invitation(room)[:room]
+    return f"\x1b[7m{text[0]}\x1b[27m\x1b[2m{text[1:]}\x1b[22m{' ' * (room - len(text))}"
 
 
 def _cut(message: str, room: int) -> str:
+    """A message on one line, cut to `room` columns."""
     shown = ""
-    for sign in " ".join(message.split()):
-        if (room := room - cells(sign)) < 0:
+    for character in " ".join(message.split()):
+        if (room := room - cells(character)) < 0:
             break
-        shown += sign
+        shown += character
     return shown
 
 
 class FirstFrame:
-    """`with FirstFrame() as first: …; first.hand_over(); …; first.taken_over()`. Asked to end meanwhile, it ends the program.
+    """A context manager that paints the first frame and reads keys until the application does.
 
-    Until the application takes them over, all keys are kept as they were sent. The terminal's settings come back at the end,
-    whatever happens; so does the screen, unless the application left it. Where there is no terminal nothing is done. `tidy` is
-    called where it ends the program, which then runs nothing else.
+    `with FirstFrame() as first: …; first.hand_over(); …; first.taken_over()`. All keys are stored as they were sent until
+    `taken_over`. At the end the terminal's settings are restored in any case; so is the screen, unless the application left it.
+    Without a terminal it does nothing. A signal to end the program ends it at once: only `tidy` is called before.
     """
 
     def __init__(self, tidy: Callable[[], object] | None = None) -> None:
         self._tidy = tidy
         self.settings: list[Any] | None = None
-        """The terminal's own, as it had them before; None where it has none."""
+        """The terminal's settings before the start, from `termios.tcgetattr`; None without a terminal, or without termios."""
         self._painted = False
         self._size = (0, 0)
         self._kept, self._typed = b"", EarlyKeys()
@@ -114,12 +117,12 @@ class FirstFrame:
         self._read_on()
 
     def hand_over(self) -> None:
-        """From here on the application paints, and leaves the screen as it found it."""
+        """From here on the application paints, and restores the screen at the end."""
         self._painted = False
 
     def taken_over(self) -> bytes:
-        """All that was typed so far, once: from here on the application reads keys itself. What it has not painted over stays as
-        it is."""
+        """Stop reading keys, as the application reads them from here on, and return the bytes typed so far. The frame stays on
+        screen until the application paints over it."""
         self._stop()
         kept, self._kept, self._typed = self._kept, b"", EarlyKeys()
         return kept
@@ -133,14 +136,14 @@ class FirstFrame:
         if self.settings is not None:
             import termios
 
-            with suppress(termios.error):  # it is gone
+            with suppress(termios.error):  # the terminal is closed
                 termios.tcsetattr(_keyboard(), termios.TCSANOW, self.settings)
         if self._typed.unsent:
             _write_raw(UNSENT.format(self._typed.unsent))
 
     def _end(self, number: int, _: object) -> None:
-        """Not by raising: it may come in the middle of an import, and libraries are not made for that. Nothing is open yet that
-        would have to be closed."""
+        """End the program on a signal. It does not raise, as the signal may arrive in the middle of an import, which libraries do
+        not expect; nothing is open yet that would have to be closed."""
         try:
             self.__exit__(None, None, None)
             if self._tidy:
@@ -149,7 +152,8 @@ class FirstFrame:
             os._exit(128 + number)
 
     def _keep_keys(self) -> None:
-        """Keys are neither echoed nor held back until Enter, and Enter stays Enter; ctrl+c still works and loses nothing."""
+        """Set the terminal so that keys are neither echoed nor held back until Enter, and Enter is not turned into a newline;
+        ctrl+c still interrupts, without discarding typed keys."""
         try:
             import termios
         except ImportError:  # Windows
@@ -162,10 +166,11 @@ class FirstFrame:
         quiet[3] |= termios.NOFLSH
         quiet[6][termios.VSUSP] = os.fpathconf(fd, "PC_VDISABLE").to_bytes(1, "little")  # ctrl+z is a key of the editor
         termios.tcsetattr(fd, termios.TCSANOW, quiet)
-        if early := _waiting(fd):  # of every Enter until here the terminal has made a new line
+        if early := _waiting(fd):  # until now the terminal has turned every Enter into a newline
             self._keep(os.read(fd, early).replace(b"\n", b"\r"))
 
     def _read_on(self) -> None:
+        """Start the thread that reads keys."""
         if self.settings is not None:
             self._ended, self._end_reading = os.pipe()
             reader = threading.Thread(target=self._read_keys, name="early keys", daemon=True)
@@ -174,8 +179,10 @@ class FirstFrame:
 
     def _read_keys(self) -> None:
         fd = _keyboard()
-        with suppress(OSError):  # it is gone, which whoever reads next is told
-            while fd in (ready := select.select([fd, self._ended], [], [])[0]):  # what was typed, before the end
+        with suppress(OSError):  # the terminal is closed; the application finds out when it reads
+            while fd in (
+                ready := select.select([fd, self._ended], [], [])[0]
+            ):  # typed bytes are read before the request to stop
                 data = os.read(fd, 4096)
                 if not data:
                     return
@@ -196,11 +203,11 @@ class FirstFrame:
         self._typed.feed(data)
 
     def _paint(self) -> None:
-        """All of it: that is a few hundred bytes."""
+        """Paint the whole frame: it is only a few hundred bytes."""
         size = os.get_terminal_size(sys.__stderr__.fileno())  # type: ignore[union-attr]
-        anew = "\x1b[2J" if size != self._size else ""
+        clear = "\x1b[2J" if size != self._size else ""
         self._size = size
-        _write_raw(anew + frame(*size, self._typed))
+        _write_raw(clear + frame(*size, self._typed))
 
 
 def _keyboard() -> int:
@@ -208,7 +215,7 @@ def _keyboard() -> int:
 
 
 def _waiting(fd: int) -> int:
-    """Bytes that were typed and not read yet."""
+    """The number of bytes that were typed and not read yet."""
     import fcntl
     import struct
     import termios
@@ -221,18 +228,19 @@ def _waiting(fd: int) -> int:
 
 
 def in_browser() -> bool:
-    """The interface is shown by textual-serve, through pipes, and there is no terminal."""
+    """Whether textual-serve shows the interface in a browser, through pipes instead of a terminal."""
     return os.environ.get("TEXTUAL_DRIVER", "").startswith("textual.drivers.web_driver")
 
 
 def _is_terminal() -> bool:
-    """Keys come from a terminal and the screen is one that can be painted on. Textual paints on standard error."""
+    """Whether keys come from a terminal and the frame can be painted on one. Textual paints on standard error."""
     streams = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
     return os.environ.get("TERM", "") not in {"", "dumb"} and all(s is not None and s.isatty() for s in streams)
 
 
 def _write_raw(text: str) -> None:
-    """Past the stream's buffer: a signal may come in the middle of a write, and its handler writes too."""
+    """Write to the terminal past the stream's buffer: a signal may arrive in the middle of a write, and its handler writes
+    too."""
     stream = sys.__stderr__
     if stream is not None:
         data = text.encode(stream.encoding, "backslashreplace")

@@ -1,7 +1,7 @@
-"""An unsent message: its words, and the pastes and images that go along with it; how those of each session are kept beside the
-screen; and what of them a session is sent.
+"""Unsent messages: a draft with its text, pastes and images; the store that saves a draft for each session; and the message parts
+that are sent for one.
 
-A store that refuses costs the memory of it, nothing else.
+If the store fails, drafts are not remembered; nothing else is lost.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from ctxchat.tui.unsent.resources import MentionedResources
 
 PASTE_EXCERPT_CHARS = 4_000
-"""Characters of a paste that the message still holds, about, when it goes as a file."""
+"""About how many characters of a paste the message still contains when it is sent as a file."""
 
 
 class Paste(msgspec.Struct, frozen=True, tag="paste", omit_defaults=True):
-    """A huge paste, kept out of the editor, or the output of a `command` of the person's own. It goes whole with the message, or
-    `as_file`: then the agent pages through it."""
+    """A huge paste, kept out of the editor, or the output of a shell `command` of the person's own. It is sent whole with the
+    message, or `as_file`, which the agent reads page by page."""
 
     number: int
     text: str
@@ -38,22 +38,22 @@ class Paste(msgspec.Struct, frozen=True, tag="paste", omit_defaults=True):
 
     @property
     def name(self) -> str:
-        """`paste-1.txt`, `output-2.txt`."""
+        """The attachment's name, such as `paste-1.txt` or `output-2.txt`."""
         return f"{'output' if self.command else 'paste'}-{self.number}.txt"
 
     @property
     def part(self) -> Part:
-        """What the message holds of it, as far as can be said before it is sent."""
+        """The message part for it, an excerpt where it is sent as a file; for token counts before the message is sent."""
         return Text(self.text[:PASTE_EXCERPT_CHARS], self.name) if self.as_file else self.whole
 
     @property
     def whole(self) -> Text:
-        """As it goes where it is no file; of a command by its line."""
+        """The whole text as a message part, named by its command where it is one's output."""
         return Text(self.text, f"{OWN_COMMAND}{self.command}" if self.command else self.name)
 
 
 class Picture(msgspec.Struct, frozen=True, tag="picture"):
-    """An image that was pasted: its file as it is, its size in pixels."""
+    """A pasted image: the bytes of its file, and its size in pixels."""
 
     name: str
     data: bytes
@@ -62,7 +62,7 @@ class Picture(msgspec.Struct, frozen=True, tag="picture"):
 
     @property
     def part(self) -> Part:
-        """As it will be in the message, but for its place."""
+        """The message part for it, without the path that it gets when it is saved."""
         return Image("", self.width, self.height, self.name)
 
 
@@ -70,8 +70,8 @@ Along = Paste | Picture
 
 
 class Draft(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was written and not sent. `later`: not before the turn under way has ended. Of the files that the text mentions,
-    `pasted` are those the person did not type, `agreed` those they agreed to send."""
+    """A message that was not sent yet. `along` are its attachments; `later`: send it only after the running turn. Of the files
+    that the text mentions, `pasted` are those that came in by a paste, `agreed` those the person agreed to send."""
 
     text: str = ""
     along: tuple[Along, ...] = ()
@@ -81,16 +81,16 @@ class Draft(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def empty(self) -> bool:
-        """There is nothing to send."""
+        """Whether there is nothing to send."""
         return not self.text.strip() and not self.along
 
 
 def joined(drafts: Iterable[Draft]) -> Draft:
-    """Several as one, in their order."""
+    """Several drafts joined into one, in their order."""
     drafts = tuple(drafts)
-    words = [draft.text.strip("\n") for draft in drafts if draft.text.strip()]
+    texts = [draft.text.strip("\n") for draft in drafts if draft.text.strip()]
     return Draft(
-        "\n\n".join(words),
+        "\n\n".join(texts),
         tuple(each for draft in drafts for each in draft.along),
         pasted=tuple(name for draft in drafts for name in draft.pasted),
         agreed=tuple(name for draft in drafts for name in draft.agreed),
@@ -98,24 +98,24 @@ def joined(drafts: Iterable[Draft]) -> Draft:
 
 
 SAVE_PAUSE_S = 0.4
-"""Seconds after which what was typed is kept."""
+"""Seconds without a change after which the draft is saved."""
 
 
 class Drafts:
-    """Below the data folder; without one nothing is kept."""
+    """The store of drafts, one for each session, below the `data` folder; without one nothing is saved."""
 
     def __init__(self, data: Path | None = None) -> None:
         self._data = data
         self._kept: dict[str, Draft] = {}
-        self._one = Lock()
+        self._saving = Lock()
 
     async def keep(self, session: str, draft: Draft) -> bool:
-        """What is unsent now, in place of what was. False where it could not be kept."""
+        """Save a session's draft in place of the one before; an empty one deletes it. False where it could not be saved."""
         if self._kept.get(session, Draft()) == draft:
             return True
         if self._data is None:
             return False
-        async with self._one:
+        async with self._saving:
             self._kept[session] = draft
             try:
                 await to_thread(_save_draft, self._data, session, draft)
@@ -125,7 +125,7 @@ class Drafts:
         return True
 
     async def load_draft(self, session: str) -> Draft:
-        """What was unsent when the session was last on screen; empty for nothing, and for what cannot be read."""
+        """The saved draft of a session; empty where there is none or it cannot be read."""
         if self._data is None:
             return Draft()
         try:
@@ -152,29 +152,30 @@ def _load_draft(data: Path, session: str) -> Draft:
 async def prepared(
     draft: Draft, session: Session, workspace: Path, resources: MentionedResources | None
 ) -> tuple[Part, ...]:
-    """What goes along with the words of a draft. Raises StorageError where something cannot be saved, and CtxchatError where a
-    resource cannot be read; nothing is sent then."""
+    """The message parts to send with a draft's text: attachments, mentioned files and resources. Raises StorageError where one
+    cannot be saved, and CtxchatError where a resource cannot be read; nothing is sent then."""
     rules = mention_rules(draft, lambda access_request: session.permissions.judge("read_file", access_request).verdict)
     text = session.mentioning(draft.text)
     longest = longest_text(session.context_usage.limit)
-    named = await to_thread(look_all, text, workspace, longest, rules)
+    mentioned = await to_thread(look_all, text, workspace, longest, rules)
     if resources:
-        named += await resources.load(draft.text, longest, rules)
+        mentioned += await resources.load(draft.text, longest, rules)
     parts = [await _draft_part(each, session.attachments) for each in draft.along]
     parts += [
-        part for each in named if (part := await part_of(each, session.attachments.save, session.attachments.mask))
+        part for each in mentioned if (part := await part_of(each, session.attachments.save, session.attachments.mask))
     ]
     await session.attachments.count(parts)
     return tuple(parts)
 
 
 def mention_rules(draft: Draft, judge: Callable[[AccessRequest], Verdict]) -> MentionRules:
-    """What may go along of the files that a draft mentions."""
+    """The rules for which of the files that a draft mentions are sent; `judge` says which may be read."""
     return MentionRules(judge, draft.pasted, draft.agreed)
 
 
 def longest_text(limit: int) -> int:
-    """Characters of a mentioned file that go along whole: about a third of a small window, no more."""
+    """The longest mentioned file that is sent whole, in characters, for a window of `limit` tokens: about a third of a small
+    window."""
     return min(MAX_TEXT_CHARS, max(2_000, limit))
 
 
