@@ -1,5 +1,5 @@
-"""The program as the interface is handed it: at once. All that is slow to import or to open is left until it is first asked
-for, which is after the first frame. Fulfils `tui.services.Services`.
+"""A stand-in for the program that the interface gets immediately: whatever is slow to import or open waits until it is first
+used, after the first frame. Implements `tui.services.Services`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ctxchat.tools.mcp.server import ServerRow
 
 IMPORT_SWITCH_INTERVAL_S = 0.0005
-"""Seconds after which the import lets the interface have a go; with the usual 0.005 each key waits several times as long."""
+"""Python's thread switch interval during the import; with the default of 0.005 each key would wait several times as long."""
 
 
 _P = ParamSpec("_P")
@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 def later(
     verb: Callable[[Program], Callable[_P, Awaitable[_T]]],
 ) -> Callable[Concatenate[LazyProgram, _P], CoroutineType[Any, Any, _T]]:
-    """A method that waits for the program, then calls this method of it."""
+    """A method that waits for the program, then calls the method of the program that `verb` returns."""
 
     async def call(lazy: LazyProgram, *args: _P.args, **named: _P.kwargs) -> _T:
         return await verb(await lazy.program())(*args, **named)
@@ -49,9 +49,9 @@ def later(
 
 
 class LazyProgram:
-    """A `Program` to be. Raises UsageError for a folder or settings file that is not there.
+    """A `Program` that is imported and started on first use. Raises UsageError for a missing folder or settings file.
 
-    From here until the program is imported the garbage collector rests: an import makes objects that stay.
+    The garbage collector is off from here until the program is imported, since an import creates objects that stay.
     """
 
     def __init__(self, flags: Flags) -> None:
@@ -60,42 +60,42 @@ class LazyProgram:
         self.workspace = workspace_of(flags.cwd)
         self.loaded = self.load_settings()
         self.settings = in_force(self.loaded.settings, flags)[0]
-        # Tried out beside the imports that follow; it is a process that is started and waited for.
+        # Runs a process and waits for it, in parallel with the imports that follow.
         self._sandbox = ThreadPoolExecutor(1).submit(sandbox_of, self.settings, self.workspace)
         self._starting = asyncio.Lock()
-        self._over = False
+        self._closed = False
         self._running: Program | None = None
         self._following: Following | None = None
         self._end = AsyncExitStack()
 
     def load_settings(self) -> Loaded:
-        """The settings as they are on disk now, with the flags on top. Raises UsageError."""
+        """The settings currently on disk, overridden by the flags. Raises UsageError."""
         return settings_from(self._flags, self.workspace)
 
     @property
     def settings_file(self) -> Path:
-        """The file that edits of a person go to."""
+        """The file in which the person's edits are stored."""
         return self.loaded.files[0]
 
     def adopt(self, loaded: Loaded) -> None:
-        """Edited settings, for sessions opened from now on."""
+        """Use edited settings for sessions opened from now on."""
         self.loaded = loaded
         if self._running:
             self._running.adopt(loaded)
 
     @property
     def notices(self) -> Sequence[str]:
-        """What a person should know at the start, a sentence each."""
+        """Sentences to show to the person at the start."""
         return self.loaded.notices
 
     @property
     def sandboxed(self) -> bool:
-        """Shell commands run in a sandbox."""
+        """Whether shell commands run in a sandbox."""
         return bool(self._sandbox.result().kind)
 
     @property
     def masking(self) -> Masking:
-        """What secrets are masked with, and what was masked since the start. For who has a session open: there is none before."""
+        """Masks secrets, and counts what was masked since the start. Available only once a session is open."""
         assert self._running
         return self._running.masking
 
@@ -118,7 +118,7 @@ class LazyProgram:
     warm_up = later(lambda program: program.warm_up)
 
     async def importing(self, path: Path | None = None) -> AsyncGenerator[ImportNews, None]:
-        """Import sessions of other agents, in a process of its own. Raises CtxchatError."""
+        """Import sessions of other agents in a separate process. Raises CtxchatError."""
         from ctxchat.bootstrap.history_import import run_import
 
         async with aclosing(run_import(path)) as news:
@@ -126,7 +126,7 @@ class LazyProgram:
                 yield each
 
     async def following(self) -> AsyncGenerator[ImportNews, None]:
-        """Import what is new or has grown, in a process of its own. Raises CtxchatError."""
+        """Import new and longer sessions of other agents in a separate process. Raises CtxchatError."""
         from ctxchat.bootstrap.history_import import Following
 
         if self._following is None:
@@ -136,45 +136,46 @@ class LazyProgram:
                 yield each
 
     async def may_offer_following(self) -> bool:
-        """Nobody was asked yet whether to do so from now on."""
+        """Whether the person has not been asked yet to import new sessions of other agents from now on."""
         from ctxchat.bootstrap import history_import
 
         return await history_import.may_offer_following((await self.program()).database)
 
     async def following_answered(self) -> None:
-        """Somebody was, and is not asked again. Raises StorageError."""
+        """Remember that the person was asked that, so as not to ask again. Raises StorageError."""
         from ctxchat.bootstrap import history_import
 
         await history_import.following_answered((await self.program()).database)
 
     async def switch_server(self, name: str) -> ServerRow:
-        """On where it is off or has failed, else off; how it is then. Raises UsageError for one nobody has set up."""
+        """Switch an MCP server on where it is off or has failed, else off; its new state. Raises UsageError for an unknown
+        server."""
         return await (await self.program()).servers.switch(name)
 
     async def log_in_server(self, name: str, show: ShowLogin) -> ServerRow:
-        """Start it anew with a person there to log in where it wants that; how it is then. Raises UsageError for one that takes
-        no login."""
+        """Restart an MCP server so that the person can log in by what `show` displays; its new state. Raises UsageError where it
+        takes no login."""
         return await (await self.program()).servers.log_in(name, show)
 
     async def resources(self) -> Mapping[str, Sequence[OfferedResource]]:
-        """What each MCP server of the settings lists; nothing for one that is not up."""
+        """The resources that each configured MCP server lists; none for a server that is not running."""
         return (await self.program()).servers.resources
 
     async def read_resource(self, server: str, uri: str) -> ToolReply:
-        """A resource by its address. Raises UsageError for a server nobody has set up, and ToolError."""
+        """A resource by its URI. Raises UsageError for an unknown server, and ToolError."""
         return await (await self.program()).servers.read_resource(server, uri)
 
     async def close(self) -> None:
-        """End what was started, for good: who asks for something later is refused. A second time does nothing."""
-        self._over = True
-        async with self._starting:  # what is on its way is there first, or was given up
+        """Close the program for good: later calls raise UsageError. Safe to call twice."""
+        self._closed = True
+        async with self._starting:  # a start under way finishes first, or was cancelled
             self._running = None
             await self._end.aclose()
 
     async def program(self) -> Program:
         """The program, as soon as it is imported and its store is open. Raises UsageError once it was closed."""
         async with self._starting:
-            if self._over:
+            if self._closed:
                 raise UsageError("ctxchat is being left.")
             if self._running is None:
                 kind = await asyncio.to_thread(_program_class)
@@ -183,13 +184,13 @@ class LazyProgram:
 
 
 def _program_class() -> type[Program]:
-    """Its import takes as long as all that was imported before; it is done in a thread, beside the first keys."""
+    """Import `Program`, in a thread, while the person types the first keys: it takes as long as all imports before it."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(IMPORT_SWITCH_INTERVAL_S)
     try:
         from ctxchat.bootstrap.program import Program
     finally:
         sys.setswitchinterval(before)
-        gc.freeze()  # what was imported stays to the end: the collector need not walk it again and again
+        gc.freeze()  # imported objects stay to the end, so the collector need not visit them
         gc.enable()
     return Program

@@ -1,4 +1,4 @@
-"""From a model's name to the model, with what settings and flags say of it; and whether it answers."""
+"""Creates the model port for a model's name from the settings and flags, and checks whether a model answers."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ if TYPE_CHECKING:
 
 
 FIRST_WORD_TIMEOUT_S = 30.0
-"""Seconds a model has for its first word."""
+"""Seconds that a model has for the first piece of its reply."""
 
 MIN_OUTPUT_TOKENS = 16
-"""Tokens it may answer with; some providers refuse fewer."""
+"""Output tokens that the check allows; some providers refuse fewer."""
 
 
 async def answers_after(model: ModelPort, patience: float = FIRST_WORD_TIMEOUT_S) -> float:
-    """Seconds until something came. Raises ModelError; costs some twenty tokens."""
+    """Seconds until the first piece of a reply to a short question, at most `patience`. Raises ModelError; costs some twenty
+    tokens."""
     question = single("user", Message(1, "user", "Say ok."), 1)
     view = compile(Ledger().append(question), Head("Answer with one word."), TokenCounter(model.count))
     began = monotonic()
@@ -55,7 +56,7 @@ async def answers_after(model: ModelPort, patience: float = FIRST_WORD_TIMEOUT_S
         hint = "A local server may still be loading the model: try again in a moment."
         raise ModelError(f"It said nothing for {patience:g} s.", hint, kind="timeout") from None
     except ModelError as problem:
-        if problem.kind != "empty":  # it thought about its word until the limit: it answers
+        if problem.kind != "empty":  # its thinking used up the limit, so it does answer
             raise
     except StopAsyncIteration:
         pass
@@ -63,22 +64,22 @@ async def answers_after(model: ModelPort, patience: float = FIRST_WORD_TIMEOUT_S
 
 
 class Transports(msgspec.Struct, frozen=True):
-    """The ways to models, shared by all of one start: the process that holds litellm, which starts when it is needed, the
-    connections of the direct transport, and what providers say of their models (None: nobody is asked)."""
+    """The transports to models, shared by one run of the program: the process that holds litellm, started when it is needed, the
+    connections of the direct transport, and the providers' model lists (None: providers are not asked)."""
 
     worker: ModelProcess
     connections: Connections = msgspec.field(default_factory=Connections)
     lists: ProviderLists | None = None
 
     def to(self, settings: ModelSettings, transport: Transport) -> ModelTransport:
-        """The one to a model: straight where its server needs no more, unless a person wants litellm."""
+        """The transport to a model: direct where its server is supported and the settings do not require litellm."""
         from ctxchat.models.direct import DirectTransport, server_of
 
         server = server_of(settings) if transport == "auto" else None
         return DirectTransport(settings, server, self.connections) if server else self.worker
 
     async def close(self) -> None:
-        """End the process and all connections."""
+        """End the process and close all connections."""
         if self.lists:
             await self.lists.close()
         await self.connections.close()
@@ -86,8 +87,8 @@ class Transports(msgspec.Struct, frozen=True):
 
 
 class Overrides(msgspec.Struct, frozen=True):
-    """What the command line says of the model: address, the key's variable, window in tokens; empty or 0 where it does not.
-    `kept` is the address a stored session asked at, which counts before that of the settings; None where nobody knows."""
+    """The command line's settings for the model: address, environment variable of the API key, context window in tokens; empty or
+    0 where not given. `kept` is the address a stored session used, which overrides that of the settings; None where unknown."""
 
     api_base: str = ""
     api_key_env: str = ""
@@ -96,7 +97,7 @@ class Overrides(msgspec.Struct, frozen=True):
 
 
 def model_port(name: str, settings: Settings, overrides: Overrides, transports: Transports) -> ModelPort:
-    """The model by litellm's name; `offline` is short for the built-in assistant. Raises UsageError for a name nobody serves."""
+    """The model by litellm's name, or `offline` for the built-in assistant. Raises UsageError for a name without a provider."""
     window = overrides.window or _window_set(name, settings)
     if name.partition("/")[0] == OFFLINE_NAME.partition("/")[0]:
         from ctxchat.models.offline.assistant import OfflineAssistant
@@ -111,7 +112,7 @@ def model_port(name: str, settings: Settings, overrides: Overrides, transports: 
 
 
 async def warm_up(model: ModelPort) -> None:
-    """Make ready what it is reached through, without waiting for litellm. Raises ModelError."""
+    """Start the model's transport ahead of the first request, without waiting for litellm. Raises ModelError."""
     if model.name != OFFLINE_NAME:
         from ctxchat.models.client import ModelClient
 
@@ -120,34 +121,35 @@ async def warm_up(model: ModelPort) -> None:
 
 
 def settings_of(name: str, settings: Settings, overrides: Overrides) -> ModelSettings:
-    """What is set for a model that litellm reaches."""
+    """The settings for a model other than the offline assistant."""
     from ctxchat.models.discovery import usual_base
     from ctxchat.models.settings import ModelSettings
 
-    known = settings.of_model(name)
-    usual = (known.api_base or usual_base(name)) if overrides.kept is None else overrides.kept
+    own = settings.of_model(name)
+    api_base = (own.api_base or usual_base(name)) if overrides.kept is None else overrides.kept
     return ModelSettings(
         name=name,
-        api_base=overrides.api_base or usual,
-        api_key_env=overrides.api_key_env or known.api_key_env,
+        api_base=overrides.api_base or api_base,
+        api_key_env=overrides.api_key_env or own.api_key_env,
         window=overrides.window or _window_set(name, settings),
-        max_output=known.max_output or settings.context.max_output,
-        timeout=known.timeout,
-        extra=dict(known.extra),
-        fallback=known.fallback,
-        keep_reasoning=known.keep_reasoning,
-        vision=known.vision,
+        max_output=own.max_output or settings.context.max_output,
+        timeout=own.timeout,
+        extra=dict(own.extra),
+        fallback=own.fallback,
+        keep_reasoning=own.keep_reasoning,
+        vision=own.vision,
     )
 
 
 def _window_set(name: str, settings: Settings) -> int:
-    """The smaller of the model's window and the one to reckon with, as far as they are set; 0 where neither is."""
+    """The smaller of the model's own window and `context.max_tokens`, as far as they are set; 0 where neither is."""
     return min(filter(None, (settings.of_model(name).window, settings.context.max_tokens)), default=0)
 
 
 def price(model: str, prompt: int, completion: int) -> float:
-    """US dollars for a call of this size by the price list; 0 where it has no price. Reads the list the first time."""
+    """US dollars for a call with so many prompt and completion tokens, by the price list, which the first call reads; 0 where the
+    model has no price."""
     from ctxchat.models.catalogue import prices
 
-    known = prices(model)
-    return cost(known, Usage(prompt, completion)) if known else 0.0
+    model_prices = prices(model)
+    return cost(model_prices, Usage(prompt, completion)) if model_prices else 0.0

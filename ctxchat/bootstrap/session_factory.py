@@ -1,6 +1,7 @@
-"""Opening a session: its journal and state, the model, the tools with their approvals, what stands around it.
+"""Opens sessions: assembles each from its journal and state, its model, its tools with their approvals, and its settings.
 
-A session that is open for writing elsewhere gets a journal that refuses; a sub-agent is a session under its caller's approvals.
+A session that is open for writing elsewhere gets a journal that refuses to write; a sub-agent is a session under its caller's
+approvals.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ if TYPE_CHECKING:
 def tools_for(
     shared: Shared, session: str, seen: SeenFiles, jobs: Jobs, shows_images: Callable[[], bool], continues: str = ""
 ) -> tuple[ToolPort, ...]:
-    """The built-in tools, in the order a model is told of them."""
+    """The built-in tools, in the order in which they are sent to a model. `continues` is the session whose work was handed off to
+    this one, if any."""
     recall = Recollection(shared.database, session, continues)
     return standard_tools(
         sandbox=shared.sandbox,
@@ -81,14 +83,16 @@ def tools_for(
 
 
 FIRST_WAIT_S = 1.0
-"""Seconds that a first message waits for MCP servers that start: tools that come later would change how requests begin."""
+"""Seconds that the first message waits for MCP servers to start: tools added later change the beginning of requests, which
+providers have cached."""
 
 OpenBelow = Callable[[str, Approvals], Awaitable[Session]]
-"""Opens the sub-agent's session of that id, under these approvals."""
+"""Opens a sub-agent's session by its id, under the given approvals."""
 
 
 class SubAgents:
-    """Fulfils `tools.delegating.Open` for the session `caller`, whose model is asked at `address` now, behind its `approvals`."""
+    """Opens sub-agents' sessions for the session `caller`; implements `tools.delegating.Open`. `address` returns the caller's
+    current model address, `approvals` are the caller's."""
 
     def __init__(
         self,
@@ -103,15 +107,15 @@ class SubAgents:
         self._address = address
         self._approvals = approvals
         self._open_below = open_below
-        self._names: dict[str, str] = {}  # of agents, by the sessions that were opened here
+        self._names: dict[str, str] = {}  # agent by session id, for sessions opened by this object
 
     async def __call__(self, agent: str, session: str = "") -> Session:
-        """A new session for that agent (empty: the usual one), with the caller's model unless the agent names its own; or the
-        stored one of that id. It has no more rights than the caller has now. Raises UsageError for an agent nobody has, and for a
-        session that the caller did not begin."""
+        """A new session for this agent (empty: the default one), with the caller's model unless the agent sets its own; or the
+        stored session of this id. It has no more permissions than the caller has now. Raises UsageError for an unknown agent, and
+        for a session that the caller did not begin."""
         shared = self._shared
         if session:
-            return await self._again(session)
+            return await self._reopen(session)
         settings, own = in_force(shared.loaded.settings, shared.flags, agent)
         caller = await shared.database.run(sessions.row, shared.database, self._caller)
         model = caller.model if own.model is None else settings.model
@@ -128,7 +132,7 @@ class SubAgents:
         self._names[session] = agent
         return await self._open_below(session, self._approvals.below(own.permissions or "all"))
 
-    async def _again(self, session: str) -> Session:
+    async def _reopen(self, session: str) -> Session:
         shared = self._shared
         row = await shared.database.run(sessions.row, shared.database, await shared.find(session))
         if not row.delegated or row.parent != self._caller:
@@ -139,15 +143,15 @@ class SubAgents:
         return await self._open_below(row.id, self._approvals.below(own.permissions or "all"))
 
     def only_reads(self, agent: str, session: str = "") -> bool:
-        """That agent, or the one of a `session` that goes on, can change nothing now, by its own permissions or by those of its
-        caller. Of one that was not opened since the program started only the caller's are known."""
+        """Whether this agent, or that of a continued `session`, can change nothing, by its own current permissions or by those of
+        its caller. For a session not opened since the program started only the caller's are known."""
         own = self._shared.loaded.settings.all_agents.get(self._names.get(session, "") if session else agent)
         mode = own.permissions if own else None
         return stricter(self._approvals.mode, mode or "all") in {"read-only", "plan"}
 
 
 class ReadOnlyJournal:
-    """Fulfils the port: whatever would write, or read for what is sent, raises SessionBusy with the same sentence."""
+    """A `JournalPort` whose every write, and every read for a request, raises SessionBusy with the reason `why`."""
 
     def __init__(self, session: str, why: str) -> None:
         self.session = session
@@ -159,14 +163,15 @@ class ReadOnlyJournal:
     write = keep = spill = attach = attached = _refuse
 
     async def close(self) -> None:
-        """There is nothing to give free."""
+        """Do nothing: no lock is held."""
 
 
 _ONLY_READ = "This session was opened to be read only."
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """A session as it was found. `read_only` says why it cannot be written, `problems` what was damaged or cut off."""
+    """A session as loaded from the store. `read_only` is the reason why it cannot be written (empty where it can), `problems`
+    name what was damaged or cut off."""
 
     journal: JournalPort
     state: SessionState
@@ -175,10 +180,13 @@ class Stored(msgspec.Struct, frozen=True):
 
 
 class Opening:
-    """How sessions of a program are put together. `interactive` says that somebody can be asked, `approvals` is what stands
-    between a sub-agent and what it does, `checkpoints` where that is kept, `spending` what it may spend and `reports` whom it
-    tells its events: its caller's, the session `caller`; `editor` gives the files of the editor that has the session of that id
-    open."""
+    """Opens one session of a program.
+
+    `interactive`: there is a person who can be asked. For a sub-agent, `caller` is the session that called it, and these are
+    the caller's: the `approvals` its actions need, the `checkpoints` its changes are stored in, its `spending` budget, and the
+    `reports` its events are written to. `editor` returns the open files of the editor connected to a session, by the session's
+    id.
+    """
 
     def __init__(
         self,
@@ -202,40 +210,41 @@ class Opening:
         self._above = approvals
         self._checkpoints = checkpoints
         self._notices: list[str] = []
-        self._conversation: Conversation  # from here on as soon as they are made: tools that ask for them run later
+        self._conversation: Conversation  # both are set in `_session`; the tools that use them run later
         self._policy: AutoCompactPolicy
         below = approvals is not None
         self._configuring = Configuring(shared, self._extensions, lasting=interactive and not below, delegated=below)
 
     async def open(self, session_id: str, *, only_read: bool = False, keep_empty: bool = False) -> Session:
-        """A new session, or a stored one: `only_read` leaves it to others to write, `keep_empty` leaves it to be opened again
-        though nothing was written. Raises UsageError and StorageError."""
+        """A new session, or the stored one of this id. `only_read` opens it without its write lock, `keep_empty` keeps it for a
+        day in the store though nothing is written. Raises UsageError and StorageError."""
         shared, database = self._shared, self._shared.database
         if not session_id and not database.only_read:
             model = self._model(None).name
             begun = await database.run(begin_journal, database, model, str(shared.workspace), keep_empty)
-            return await self._put_together(Stored(begun.journal, begun.state))
+            return await self._open_stored(Stored(begun.journal, begun.state))
         session = await shared.find(session_id)
         if only_read and self._above is None:
-            self._configuring.lasting = True  # nothing is sent: its next message is priced as the chat would send it
-        return await self._put_together(
+            self._configuring.lasting = True  # nothing is sent; its next message is priced as if the chat sent it
+        return await self._open_stored(
             await (self._load_read_only(session, _ONLY_READ) if only_read else self._stored(session, keep_empty))
         )
 
-    async def _put_together(self, stored: Stored) -> Session:
+    async def _open_stored(self, stored: Stored) -> Session:
+        """The session for this record; closes the journal where opening it fails."""
         try:
             return await self._session(stored.journal.session, stored)
         except BaseException:
-            await stored.journal.close()  # or it would stay locked
+            await stored.journal.close()  # otherwise the session would stay locked
             raise
 
     async def _session(self, session: str, stored: Stored) -> Session:
         shared, state = self._shared, stored.state
         self._configuring.kept = lambda: state.setup_deferred.settings
-        agent, gone = remembered(self._configuring, state.agent)
+        agent, agent_notices = remembered(self._configuring, state.agent)
         model = self._model(agent, state, reading=bool(stored.read_only))
         self._configuring.first = model.name
-        await asyncio.to_thread(model.stated)  # the first time that reads a long list
+        await asyncio.to_thread(model.stated)  # the first call reads the large model catalogue
         settings = self._configuring.settings(agent)[0]
         mode = settings.permissions.mode
         approvals = self._above or Approvals(
@@ -247,7 +256,7 @@ class Opening:
         self._configuring.spending = self._spending
         missed = await shared.database.run(shared.database.missing_writes)
         tool_runner, checkpoints, seen = await asyncio.to_thread(self._tool_runner, session, approvals, state)
-        config, lacking = await asyncio.to_thread(self._config, agent, model.name)
+        config, telemetry_notices = await asyncio.to_thread(self._config, agent, model.name)
         approvals.rules = config.rules
         tool_runner.offer(config.tools)
         tool_runner.limits = config.limits
@@ -256,7 +265,7 @@ class Opening:
         conversation = await self._begin_conversation(stored, model, config, tool_runner.specs)
         self._configuring.kept = lambda: conversation.state.setup_deferred.settings
         if not self._notices and (state.model, state.address) != (model.name, model.address):
-            chosen = ModelChosen(model.name, model.address)  # what it goes on with, whatever the settings name then
+            chosen = ModelChosen(model.name, model.address)  # it continues with this model even if the settings change
             conversation.write_later(chosen)
         if state.agent is None and settings.agents and not state.ledger.groups:
             conversation.write_later(AgentChosen(config.agent))
@@ -272,7 +281,7 @@ class Opening:
         )
         self._conversation, self._policy = conversation, compactor.policy
         folder = str(private_files.session_folder(shared.database.folder, session))
-        own = self._above is None and not stored.read_only  # a person's, who can change something in it
+        own = self._above is None and not stored.read_only  # a person opened it, and it can be written
         opened = Session(
             conversation,
             tool_runner,
@@ -292,33 +301,34 @@ class Opening:
             if own
             else None,
             read_only=stored.read_only,
-            notices=(*missed, *stored.problems, *gone, *self._notices, *lacking, *config.notices),
+            notices=(*missed, *stored.problems, *agent_notices, *self._notices, *telemetry_notices, *config.notices),
         )
-        if opened.files and state.ledger.groups and (told := await opened.files.recover()):
-            opened.notices = (*opened.notices, told)
+        if opened.files and state.ledger.groups and (recovered := await opened.files.recover()):
+            opened.notices = (*opened.notices, recovered)
         return opened
 
     def _config(self, agent: str | None, model: str) -> tuple[SessionConfig, tuple[str, ...]]:
-        """What the settings make of a session, reported to whoever they name, and what of that is not to be had. Blocks."""
+        """The session's configuration, with a listener that passes its events to telemetry and followers, and a notice where
+        telemetry is unavailable. Blocks."""
         config = self._configuring(agent, model)
-        lacking: tuple[str, ...] = ()
+        notices: tuple[str, ...] = ()
         try:
             telemetry = self._shared.telemetry
         except UsageError as problem:
-            telemetry, lacking = None, (str(problem),)
+            telemetry, notices = None, (str(problem),)
         self._reports = telemetry and telemetry.of_session(config.agent, self._reports_above)
-        told = [each for each in (self._reports, self._shared.followers.get(self._caller)) if each]
+        listeners = [each for each in (self._reports, self._shared.followers.get(self._caller)) if each]
 
         def listener(stamped: Stamped) -> None:
-            for each in told:
+            for each in listeners:
                 each(stamped)
 
-        return msgspec.structs.replace(config, listener=listener if told else None), lacking
+        return msgspec.structs.replace(config, listener=listener if listeners else None), notices
 
     async def _begin_conversation(
         self, stored: Stored, model: ModelPort, config: SessionConfig, tools: Sequence[ToolSpec]
     ) -> Conversation:
-        """With what earlier sessions have learned of its model."""
+        """The conversation of a stored session, with what earlier sessions have learned about its model."""
         knowledge_store = StoredModelKnowledge(self._shared.database)
         return Conversation(
             stored.journal,
@@ -334,7 +344,7 @@ class Opening:
         )
 
     def _hook_commands(self, folder: str) -> HookCommands:
-        """What hooks run with, the session's `folder` named to them."""
+        """The runner for hook commands; `folder` is the session's own."""
         shared = self._shared
         return HookCommands(
             shared.workspace,

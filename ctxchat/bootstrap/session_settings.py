@@ -1,5 +1,4 @@
-"""From the settings as they are now to the `SessionConfig` of one session. What is costly to make is kept until its settings
-change."""
+"""Builds the `SessionConfig` of one session from the current settings; expensive parts are reused until their settings change."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ from ctxchat.models.offline import OFFLINE_NAME
 
 
 def agent_options(settings: Settings, model: str, max_rounds: int = 0) -> Options:
-    """The agent's options for a model; `max_rounds` from the command line wins."""
+    """The agent's options for a model. `max_rounds` is the command line's, which overrides the settings; 0 for none."""
     context, reactive = settings.context, settings.context.reactive
     return Options(
         output_reserved=context.output_reserved,
@@ -82,7 +81,7 @@ def agent_options(settings: Settings, model: str, max_rounds: int = 0) -> Option
 
 
 def compiler_of(settings: Settings) -> Compiler:
-    """What of the conversation the model is shown."""
+    """The compiler set in the settings: it selects what of the conversation the model is sent."""
     context = settings.context
     match context.compiler:
         case "all_sections":
@@ -97,47 +96,49 @@ def compiler_of(settings: Settings) -> Compiler:
 
 
 def rewriting(settings: Settings) -> tuple[str, ...]:
-    """The settings by which later requests show in another form what was sent before; a provider's cache pays for that."""
+    """Names of the settings in use that make later requests send earlier messages in another form, which loses cache hits."""
     context = settings.context
-    found = {
+    in_use = {
         "context.compiler": context.compiler != "all_sections",
         "context.shown_tokens": context.shown_tokens > 0,
         "context.transforms": bool(context.transforms),
     }
-    return tuple(name for name, there in found.items() if there)
+    return tuple(name for name, used in in_use.items() if used)
 
 
 WEB = frozenset({"web_fetch"})
-"""Tools that `tools.web` switches."""
+"""The tools that the setting `tools.web` switches on and off."""
 
 
 class Configuring:
-    """For one session. `lasting`: a person reads and thinks between its messages; `delegated`: it is a sub-agent's
-    (`SessionConfig`)."""
+    """Builds the configuration of one session, again whenever settings, agent or model change.
+
+    `lasting`: a person reads and thinks between its messages; `delegated`: it is a sub-agent's (see `SessionConfig`).
+    """
 
     def __init__(self, shared: Shared, extensions: Extensions, *, lasting: bool, delegated: bool = False) -> None:
         self._shared = shared
         self._extensions = extensions
         self.lasting, self._delegated = lasting, delegated
-        self._around: tuple[object, WorkspaceSources] | None = None
+        self._sources: tuple[object, WorkspaceSources] | None = None
         self._edits: tuple[tuple[str, ...], tuple[Transform, ...]] = ((), ())
         self.first = ""
-        """The model the session was opened with, which the flags are about."""
+        """Name of the model the session was opened with, to which the command line's flags apply."""
         self.tools: Callable[[], Sequence[str]] = tuple
-        """The names of all tools there are now, for what an agent may ask for."""
+        """Returns the names of all current tools, to check those that an agent lists."""
         self.spending = UNLIMITED
-        """What may still be spent by who writes summaries."""
+        """The budget that summaries are paid from."""
         self.kept: Callable[[], Mapping[str, Any]] = dict
-        """Options, by their keys, with the values that hold in this session until its next compaction."""
+        """Returns the settings, by key, whose values stay in force in this session until its next compaction."""
         self.own: Sequence[ContextProvider] = ()
-        """What the session's tools say with each request, before the providers of the settings."""
+        """Context providers of the session's tools; they come before those of the settings."""
 
     def settings(self, agent: str | None) -> tuple[Settings, AgentSettings]:
-        """The settings for an agent. Raises UsageError for one nobody has."""
+        """The settings for an agent, and the agent's own. Raises UsageError for an unknown agent."""
         return in_force(with_values(self._shared.loaded.settings, self.kept()), self._shared.flags, agent)
 
     def __call__(self, agent: str | None, model: str) -> SessionConfig:
-        """Fulfils `agent.session_config.Configure`."""
+        """The session's configuration for this agent and model; implements `agent.session_config.Configure`."""
         shared = self._shared
         settings, own = self.settings(agent)
         rules, problems = rules_in_force(settings)
@@ -177,49 +178,49 @@ class Configuring:
         )
 
     def _notices(self, settings: Settings, own: AgentSettings) -> tuple[str, ...]:
-        theirs = self._shared.servers.theirs
-        missing = unknown_tools(own, [*self.tools(), *(name for name in own.tools or () if theirs(name))])
+        from_server = self._shared.servers.theirs
+        missing = unknown_tools(own, [*self.tools(), *(name for name in own.tools or () if from_server(name))])
         return tuple(dict.fromkeys((*self._extensions.problems, *missing, *self._writer(settings)[1])))
 
     def _open(self, settings: Settings, name: str, at: str | None = None) -> ModelPort:
-        given = self._shared.overrides(name, self.first)
+        overrides = self._shared.overrides(name, self.first)
         if at is not None:
-            given = msgspec.structs.replace(given, api_base="", kept=at)
-        return self._shared.model(name, given, settings)
+            overrides = msgspec.structs.replace(overrides, api_base="", kept=at)
+        return self._shared.model(name, overrides, settings)
 
     def _fallback(self, settings: Settings, name: str) -> ModelPort | None:
-        """Who answers when that model fails."""
+        """The model set to answer when the named one fails; None where none is set."""
         fallback = settings.of_model(name).fallback
         return self._shared.model(fallback, settings=settings) if fallback else None
 
     def _offered(self, settings: Settings, own: AgentSettings) -> frozenset[str] | None:
         if own.tools is None and settings.tools.web:
-            return None  # those of servers that come later among them
+            return None  # every tool, including those of MCP servers that start later
         offered = frozenset(self.tools()) if own.tools is None else frozenset(own.tools)
         return offered if settings.tools.web else offered - WEB
 
     def _context_sources(self, settings: Settings) -> WorkspaceSources:
-        """With the providers of the settings, in their order; the ones there are where nothing about them changed."""
-        about = (settings.context.providers, settings.context.inject, settings.customizations)
-        if self._around is None or self._around[0] != about:
+        """The context sources with the providers of the settings, in their order; reused where their settings are unchanged."""
+        key = (settings.context.providers, settings.context.inject, settings.customizations)
+        if self._sources is None or self._sources[0] != key:
             memory = paths.config_dir() / "AGENTS.md"
             notes = [SettingsNotes(settings.context.inject)] if settings.context.inject else []
             providers = [*self.own, *notes, *self._providers(settings.context.providers)]
-            self._around = (
-                about,
+            self._sources = (
+                key,
                 WorkspaceSources(
                     self._shared.workspace, memory, providers, self._shared.masking, also=_others_memory(settings)
                 ),
             )
-        return self._around[1]
+        return self._sources[1]
 
     def _providers(self, names: Sequence[str]) -> list[ContextProvider]:
         workspace: Path = self._shared.workspace
-        ours = {
+        built_in = {
             p.source_id: p for p in standard_providers(workspace, git=self._shared.git, prompts=self._shared.prompts)
         }
-        found = ours | self._extensions.providers([n for n in names if n not in ours], workspace)
-        return [found[name] for name in names if name in found]
+        providers = built_in | self._extensions.providers([n for n in names if n not in built_in], workspace)
+        return [providers[name] for name in names if name in providers]
 
     def _transforms(self, settings: Settings) -> tuple[Transform, ...]:
         if self._edits[0] != settings.context.transforms:
@@ -228,7 +229,8 @@ class Configuring:
         return self._edits[1]
 
     def _summariser(self, settings: Settings, model: ModelPort) -> Summariser:
-        """Who writes summaries: the model set for it, else the one of the session; without one, sentences chosen by code."""
+        """The summariser: with the model set for summaries, else the session's. For the offline assistant, code selects
+        sentences."""
         writer = self._writer(settings)[0] or model
         if writer.name == OFFLINE_NAME:
             from ctxchat.models.offline.summary import OfflineSummariser
@@ -238,7 +240,7 @@ class Configuring:
         return ModelSummariser(writer, SystemClock(), self.spending, own=writer is model, by_provider=by_provider)
 
     def _writer(self, settings: Settings) -> tuple[ModelPort | None, tuple[str, ...]]:
-        """The model the settings name for summaries; one that cannot be had costs a notice, and no session."""
+        """The model set for summaries, or None, and a notice where it cannot be used; the session opens all the same."""
         chosen = settings.context.summary_model
         if not chosen.name:
             return None, ()
@@ -253,13 +255,13 @@ class Configuring:
 
 
 def _others_memory(settings: Settings) -> tuple[Path, ...]:
-    """The person's own memory files that other agents read."""
+    """The person's own memory files for other agents, where the settings include those."""
     files = (".claude/CLAUDE.md", ".codex/AGENTS.md", ".gemini/GEMINI.md")
     return tuple(paths.expanded(f"~/{file}") for file in files) if settings.customizations == "all" else ()
 
 
 def remembered(configuring: Configuring, agent: str | None) -> tuple[str | None, tuple[str, ...]]:
-    """The agent a stored session went on as, where there still is one of that name, else the settings' own; what to say of it."""
+    """The agent a stored session last used, or None (the settings' own) where it no longer exists, with a notice about that."""
     try:
         configuring.settings(agent)
     except UsageError as gone:
@@ -268,13 +270,13 @@ def remembered(configuring: Configuring, agent: str | None) -> tuple[str | None,
 
 
 def _instructions(own: AgentSettings) -> str:
-    """The agent's own, else the usual ones."""
+    """The system prompt: the agent's own with the rules, else the default one."""
     rules = prompt("rules")
     return f"{prompt('system')}\n{rules}" if own.prompt is None else f"{own.prompt.strip()}\n\n{rules}".lstrip()
 
 
 def rules_in_force(settings: Settings) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
-    """The stored rules and those of the settings, and what is wrong with the stored ones."""
+    """The stored permission rules with those of the settings, and the errors in the stored ones."""
     stored, problems = read_rules(paths.config_dir())
-    written = [parse_rule(text) for text in settings.permissions.rules]
-    return (*stored, *(rule for rule in written if rule)), tuple(problem.text for problem in problems)
+    configured = [parse_rule(text) for text in settings.permissions.rules]
+    return (*stored, *(rule for rule in configured if rule)), tuple(problem.text for problem in problems)
