@@ -1,6 +1,6 @@
-"""The model port for every model that is served somewhere: shapes a request for its provider and streams it through a transport.
+"""The model port for every model behind a server: shapes requests for the provider and streams replies through a transport.
 
-Does not know which transport it is, and never retries; what went wrong is told as ModelError.
+Does not know which transport it uses. Repeats a request only in the form that its server asked for; errors are ModelError.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ from ctxchat.models.tokenizers import counter
 from ctxchat.models.tool_schemas import tools_for
 
 ANTHROPIC_OUTPUT_TOKENS = 8192
-"""Tokens of output asked for where nothing at all is known: Anthropic's form wants a figure."""
+"""Output tokens requested where no limit is known: Anthropic's form requires a number."""
 
 
 _HOUR_LONG_MARKS = frozenset({"anthropic", "openrouter"})
-"""Providers whose cache marks can last an hour, by litellm's prefix."""
+"""Providers whose cache markers can last an hour, by litellm's prefix."""
 
 _BATCHING = frozenset({"hosted_vllm", "litellm_proxy"})
-"""Servers of one's own that answer several requests at once."""
+"""Self-hosted servers that answer several requests at once, by litellm's prefix."""
 
 
 class ModelTransport(Protocol):
-    """A way to a model: the process that holds litellm (`process.Worker`), or straight to its server
-    (`straight.DirectTransport`)."""
+    """Carries requests to a model: the process that holds litellm (`process.ModelProcess`), or a direct connection to its server
+    (`direct.DirectTransport`)."""
 
     async def start(self) -> None:
-        """Make ready for a first call, without waiting for what takes long. Raises ModelError."""
+        """Prepare for the first call, without waiting for anything slow. Raises ModelError."""
         ...
 
     def stream(self, arguments: dict[str, Any], timeout: float) -> AsyncGenerator[ModelPiece, None]:
         """One reply: pieces, then one ReplyEnd. `arguments` are litellm's (model, messages, tools, api_base, …), with `session`
-        and `effort` as in the request; `timeout` in seconds without a byte. Raises ModelError. Closing it closes the
-        connection within a second."""
+        and `effort` as in the request; `timeout` in seconds without a byte. Raises ModelError. Closing the generator closes
+        the connection within a second."""
         ...
 
 
@@ -64,16 +64,18 @@ _WANTS_TEXT = re.compile(
     r"content\b.{0,120}(?:null|none\b|string|required|missing|empty|text)|(?:null|none\b|missing|required).{0,80}\bcontent\b",
     re.I | re.DOTALL,
 )
-"""How servers refuse a message without a text, calls or not."""
+"""Matches the errors of servers that require a text in every message, also in one with calls."""
 
 IN_WORDS = "The server takes no references to tools: those that are found are told in words from now on, for call_tool."
-"""What a person is told where a Claude's own way to tools on demand is refused."""
+"""The notice to the person where a server refuses Anthropic's own form of loading tools on demand."""
 
 
 class ModelClient:
-    """One model. Raises UsageError when made for a name nobody serves. `find` looks keys up, at the moment of a call; `lists` is
-    what providers say of their models, None where nobody is asked; `loads_late`: its server takes references to tools, None for
-    what is known of its address."""
+    """One model behind a server. Raises UsageError for a name without a provider.
+
+    `find` looks up the API key, at each call. `lists` are the providers' model lists, None where providers are not asked.
+    `loads_late`: whether its server accepts references to tools loaded on demand; None decides by its address.
+    """
 
     def __init__(
         self,
@@ -93,51 +95,52 @@ class ModelClient:
         self._transport = transport
         self._find = find
         self._count = counter(settings.name)
-        self._wants_text = False  # empty texts beside calls, where others take null
-        self._describes = False  # tools that were found in words, where a model of this kind takes references
-        self._remark = ""  # what a person is told with the next reply
-        self._able = 0  # tokens of the longest reply, where a refusal told it
-        self._told_of_sight: bool | None = None  # by its server, when it was asked for its window
-        self._loaded: Window | None = None  # what Ollama was asked to load: another figure would load the model again
+        self._wants_text = False  # its server requires empty texts beside calls, where others accept null
+        self._describes = False  # tools found on demand are described as text, since its server refuses references
+        self._remark = ""  # notice to the person, sent with the next reply
+        self._output_limit = 0  # output limit in tokens, learned from a refusal; 0 where unknown
+        self._told_of_sight: bool | None = None  # whether it takes images, as its server said when asked for its window
+        self._loaded: Window | None = None  # the window Ollama was asked for: another one would reload the model
 
     @property
     def name(self) -> str:
-        """litellm's name of it."""
+        """litellm's name for the model."""
         return self.settings.name
 
     async def warm_up(self) -> None:
-        """Make ready for a first call. Raises ModelError."""
+        """Prepare the transport for the first call. Raises ModelError."""
         await self._transport.start()
 
     @property
     def address(self) -> str | None:
-        """As set or usual for it."""
+        """The server's address from the settings; None where it contains a login."""
         base = self.settings.api_base
-        return None if "@" in base else base  # a login is no one's to store
+        return None if "@" in base else base  # a login must not be stored
 
     @property
     def keeps_reasoning(self) -> bool:
-        """As set, else as the provider wants it."""
+        """Whether its thinking is sent back, as set or else as the provider requires."""
         kept = self.settings.keep_reasoning
         return bool(self._dialect.reasoning) if kept is None else kept
 
     @property
     def binds_thinking(self) -> bool:
-        """For every Claude whose thoughts go back: which accounts are checked nobody can tell beforehand."""
+        """Whether its server may check that thinking is sent back unchanged: assumed for every Claude whose thinking is sent
+        back, since it depends on the account."""
         return self.keeps_reasoning and self._dialect in (dialects.ANTHROPIC, dialects.OPENROUTER_CLAUDE)
 
     @property
     def compacts(self) -> bool:
-        """By the catalogue, where it is asked in Anthropic's form."""
+        """Whether its provider can summarise a conversation: by the catalogue, for models called in Anthropic's form."""
         return anthropic.compacts(self.settings)
 
     def takes_back(self, reply: Message) -> bool:
-        """As its provider's form allows."""
+        """Whether the thinking of this reply is sent back, as its provider's form allows."""
         return self.keeps_reasoning and dialects.takes_back(reply, self._dialect, self.name)
 
     @property
     def may_queue(self) -> bool:
-        """On loopback, where whoever listens may be any server; not vLLM, which batches, nor what passes requests on."""
+        """Whether its server may answer one request at a time: any on loopback, except those that batch or forward requests."""
         provider = self.settings.provider
         own = provider.local or provider.prefix in windows.ANYBODYS
         return own and provider.prefix not in _BATCHING and is_here(self.settings.base)
@@ -148,20 +151,21 @@ class ModelClient:
 
     @cached_property
     def _known_to_see(self) -> bool:
-        said = self._listed.sees if self.settings.vision is None else None
-        return images.takes_images(self.settings) if said is None else said
+        listed = self._listed.sees if self.settings.vision is None else None
+        return images.takes_images(self.settings) if listed is None else listed
 
     @property
     def _listed(self) -> ListedModel:
-        """What its provider says of it."""
+        """The model's entry in its provider's list; an empty one where there is none."""
         return (self._lists and self._lists.find(self.settings)) or ListedModel()
 
     def prices(self) -> ModelPrices | None:
-        """By its provider's list, else the catalogue."""
+        """The prices in its provider's list, else in the catalogue; None where unknown."""
         return self._listed.prices or catalogue.prices(self.settings.name)
 
     def cache_rules(self, *, lasting: bool) -> CacheRules:
-        """By what its provider promises, and the marks that are set."""
+        """The lifetime of its provider's cache, and whether requests carry cache markers. `lasting`: a person reads and thinks
+        between messages, so markers for an hour are used where possible."""
         prices, marked = self.prices(), self._dialect.markers
         if prices is None:
             return CacheRules(marks=marked)
@@ -173,37 +177,37 @@ class ModelClient:
 
     @property
     def efforts(self) -> tuple[str, ...] | None:
-        """By its provider's list, else the catalogue."""
-        said = self._listed.efforts
-        return catalogue.efforts(self.settings.name) if said is None else said
+        """The reasoning efforts in its provider's list, else in the catalogue; None where unknown."""
+        listed = self._listed.efforts
+        return catalogue.efforts(self.settings.name) if listed is None else listed
 
     def count(self, text: str) -> int:
-        """Tokens of a text by the model's family; never raises."""
+        """Tokens of a text, by the tokenizer of the model's family; never raises."""
         return self._count(text)
 
     def count_image(self, width: int, height: int) -> int:
-        """Tokens of an image as its provider counts them; 0 where the model takes none."""
+        """Tokens of an image as its provider counts them; 0 where the model takes no images."""
         return images.token_count(self._dialect, self.settings.model, width, height) if self._sees else 0
 
     def stated(self) -> Window:
-        """What is set, else what its provider's list or the catalogue says; reads those the first time."""
+        """The context window from the settings, else from its provider's list or the catalogue, which the first call reads."""
         return windows.without_server(self.settings, self._listed.window)
 
     async def window(self) -> Window:
-        """The window the server really has, as far as it can be learned, and on the way whether its model takes images; asks
-        local servers each time, and its provider once a day."""
+        """The context window the server really has, as far as it can be found out. Asks local servers each time, and its provider
+        once a day; also records whether the model takes images."""
         if self._loaded:
             return self._loaded
         listed = await self._renewed_list()
-        found, seen = await asyncio.gather(windows.detect(self.settings, listed), images.taken_there(self.settings))
-        self._told_of_sight = self._told_of_sight if seen is None else seen
-        if windows.sets_window(self.settings) and found.source in {"loaded", "configured"}:
-            self._loaded = found
-        return found
+        window, sees = await asyncio.gather(windows.detect(self.settings, listed), images.taken_there(self.settings))
+        self._told_of_sight = self._told_of_sight if sees is None else sees
+        if windows.sets_window(self.settings) and window.source in {"loaded", "configured"}:
+            self._loaded = window
+        return window
 
     async def _renewed_list(self) -> int:
-        """The window by its provider's list, which is asked for anew where it is old; waited for, briefly, where nothing else
-        says anything of the model."""
+        """The window in its provider's list, 0 where unknown. An old list is renewed; that is waited for, briefly, only where the
+        window is not known otherwise."""
         if self._lists is None:
             return 0
         listed = await asyncio.to_thread(lambda: self._listed.window)
@@ -217,37 +221,38 @@ class ModelClient:
         return self._listed.window
 
     async def reached(self) -> bool:
-        """Asks servers of one's own only."""
+        """Whether its server accepts connections. Only self-hosted servers are checked; others count as reachable."""
         own_server = bool(self.settings.api_base) or self.settings.provider.local
         return not own_server or await listens(self.settings.base)
 
     async def sampled(self) -> Calibration:
-        """How the model counts: by its family, and a server of one's own where it says; a provider is not asked."""
+        """How the model counts tokens: by its family, and by its server where that is self-hosted and tells. Providers are not
+        asked."""
         return await samples.sampled(self.settings, self._dialect)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
-        """Pieces, then exactly one ReplyEnd. Raises ModelError. Closing it closes the connection within a second. A request
-        that was refused for the length of the reply, for a message without a text or for references to tools is made again as its
-        server wants it."""
+        """Pieces, then exactly one ReplyEnd. Raises ModelError. Closing the generator closes the connection within a second. A
+        request refused for its output limit, for a message without text or for references to tools is repeated in the form its
+        server requires."""
         arguments = await self._arguments(request)
         try:
-            async with aclosing(self._sent(arguments)) as pieces:
+            async with aclosing(self._send(arguments)) as pieces:
                 async for piece in pieces:
                     yield piece
             return
         except ModelError as problem:
-            again = self._mended(arguments, problem)
-            if again is None:
+            corrected = self._corrected(arguments, problem)
+            if corrected is None:
                 raise
-        async with aclosing(self._sent(again)) as pieces:
+        async with aclosing(self._send(corrected)) as pieces:
             async for piece in pieces:
                 yield piece
 
-    def _mended(self, arguments: Mapping[str, object], problem: ModelError) -> dict[str, object] | None:
-        """The request as its server wants it, which is remembered; None where that is not what is wrong."""
-        asked = arguments.get("max_tokens")
-        if allowed := allowed_output(problem, asked if isinstance(asked, int) else 0):
-            self._able = allowed
+    def _corrected(self, arguments: Mapping[str, object], problem: ModelError) -> dict[str, object] | None:
+        """The refused request in the form its server requires, which is remembered; None where it failed for another reason."""
+        requested = arguments.get("max_tokens")
+        if allowed := allowed_output(problem, requested if isinstance(requested, int) else 0):
+            self._output_limit = allowed
             return {**arguments, "max_tokens": allowed}
         if not self._describes and self._loads_tools_late and deferred_tools.refused(arguments, problem):
             self._describes = True
@@ -261,7 +266,7 @@ class ModelClient:
         self._wants_text = True
         return {**arguments, "messages": _with_texts(messages)}
 
-    async def _sent(self, arguments: dict[str, object]) -> AsyncGenerator[ModelPiece, None]:
+    async def _send(self, arguments: dict[str, object]) -> AsyncGenerator[ModelPiece, None]:
         sent = arguments if self._describes else await asyncio.to_thread(self._by_reference, arguments)
         try:
             async with aclosing(self._transport.stream(sent, self.settings.timeout)) as pieces:
@@ -279,7 +284,7 @@ class ModelClient:
         return anthropic.loads_tools_late(self.settings) if self._loads_late is None else self._loads_late
 
     async def _completed_end(self, end: ReplyEnd, arguments: Mapping[str, object]) -> ReplyEnd:
-        """The end of a reply with what it cost, where its server did not say, and what it was allowed."""
+        """The end of a reply with its cost, where its server did not report it, its output limit, and the pending notice."""
         limit, usage = arguments.get("max_tokens"), end.usage
         prices = None if usage is None or end.priced else await asyncio.to_thread(self.prices)
         if usage and prices:
@@ -316,13 +321,13 @@ class ModelClient:
         return arguments
 
     def _placed(self, request: ModelRequest) -> list[Item]:
-        """The view with its images as this model can be sent them."""
+        """The view's messages, with images in the form that this model accepts."""
         shown, refused = self._sees, self._dialect.refused_images
         placed = [(i, addressed(i.message, request.images, shown=shown, refused=refused)) for i in request.view.items]
         return [i if message is i.message else msgspec.structs.replace(i, message=message) for i, message in placed]
 
     def _messages(self, request: ModelRequest) -> list[Wire]:
-        """The conversation on the wire, with marks for the provider's cache where it takes them."""
+        """The conversation in the provider's form, with cache markers where the provider takes them."""
         items = self._placed(request)
         lasting = self._lasts_an_hour(request.lasting)
         messages = dialects.shape(
@@ -330,12 +335,12 @@ class ModelClient:
         )
         if (
             messages and messages[-1]["role"] == "assistant" and not request.compaction
-        ):  # no view of ours ends so; one that was edited may
+        ):  # only a view edited by a transform can end like this
             messages.append({"role": "user", "content": CONTINUE_REQUEST})
         return messages
 
     def _effort(self, effort: str) -> str:
-        """That one, where the model has it. Raises ModelError that names those it has."""
+        """The effort, if the model has it. Raises ModelError that names the efforts it has."""
         known = self.efforts
         if known is None or effort in known:
             return effort
@@ -343,15 +348,16 @@ class ModelClient:
         raise ModelError(f"{self.name} has no effort {effort!r}.", has, kind="bad_request")
 
     def _output(self, room: int) -> int:
-        """The tokens a reply may have: what the model can write, what there is `room` for, what is set, whichever is least; 0
-        where nothing is known of any."""
+        """The output limit in tokens: the least of the model's own, the `room` in the window and the setting; where none is
+        known, 0 or what Anthropic's form requires."""
         entry = catalogue.catalogue_model(self.settings.name)
-        able = self._able or self._listed.output or (entry.output if entry else 0)
-        needed = ANTHROPIC_OUTPUT_TOKENS if self._dialect is dialects.ANTHROPIC else 0
-        return min(filter(None, (able, room, self.settings.max_output)), default=needed)
+        limit = self._output_limit or self._listed.output or (entry.output if entry else 0)
+        default = ANTHROPIC_OUTPUT_TOKENS if self._dialect is dialects.ANTHROPIC else 0
+        return min(filter(None, (limit, room, self.settings.max_output)), default=default)
 
     async def _ollama(self) -> dict[str, object]:
-        """Its window goes with each request, and what does not fit must be refused, not silently cut in front."""
+        """Arguments for Ollama: its window, sent with each request, and to refuse what does not fit rather than cut the
+        beginning."""
         extra = self.settings.extra.get("extra_body")
         body = extra if isinstance(extra, dict) else {}
         window = await self.window()
@@ -359,5 +365,5 @@ class ModelClient:
 
 
 def _with_texts(messages: Sequence[Wire]) -> list[Wire]:
-    """Messages of which each has a text, if an empty one."""
+    """The messages, with an empty text in those that have none."""
     return [{**message, "content": ""} if message.get("content") is None else message for message in messages]

@@ -1,5 +1,5 @@
-"""The child process that holds litellm, the only file that imports it. Orders come on standard input, news go to what was
-standard output; everything else that prints ends in the log on standard error. Run as `python -m ctxchat.models.litellm_worker`.
+"""The child process that holds litellm. Reads requests from standard input and writes news to the original standard output;
+whatever libraries print goes to the log on standard error. Run as `python -m ctxchat.models.litellm_worker`.
 
 Knows nothing of sessions, budgets or retries.
 """
@@ -31,11 +31,11 @@ from ctxchat.models.reply import REASONS, ReplyBuilder, usage_from
 from ctxchat.models.streams import is_gemini, listen
 
 _ENVIRONMENT = {
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # or the import asks the network
-    "REPEATED_STREAMING_CHUNK_LIMIT": str(10**9),  # or a hundred equal chunks, such as a long rule, end a reply
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # otherwise the import makes a network request
+    "REPEATED_STREAMING_CHUNK_LIMIT": str(10**9),  # otherwise a hundred equal chunks, such as a long rule, end a reply
 }
-_TOLD = dict(os.environ)
-"""What the environment said before we wrote it so that all libraries can read it."""
+_ORIGINAL_ENVIRONMENT = dict(os.environ)
+"""The environment before it was changed for the libraries here."""
 
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "huggingface_hub", "asyncio")
 _FIXED: dict[str, Any] = {
@@ -43,38 +43,38 @@ _FIXED: dict[str, Any] = {
     "stream_options": {"include_usage": True},
     "num_retries": 0,
     "max_retries": 0,
-    "_skip_mcp_handler": True,  # some versions import `mcp` for every call with tools
+    "_skip_mcp_handler": True,  # otherwise some versions import `mcp` for every call with tools
 }
 
 
 class MaskedLog(logging.Formatter):
-    """What libraries log, without the secrets in it: they quote requests, headers and answers."""
+    """Formats log records with secrets masked: libraries quote requests, headers and answers."""
 
     def format(self, record: logging.LogRecord) -> str:
         return masked(super().format(record))
 
 
 class ModelWorker:
-    """Serves orders until the input ends. One task a call; the loop sleeps when there is none."""
+    """Serves requests until the input ends, with one task for each call."""
 
     def __init__(self, output: BinaryIO) -> None:
         self._output = output
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._litellm: asyncio.Task[Any] | None = None
         self._thinking_first: set[tuple[str, str]] = set()
-        """Models and their servers whose last reply began with thoughts that only their end marked."""
+        """Pairs of model and address whose last reply began with thinking that had only a closing tag."""
 
-    async def serve(self, orders: asyncio.StreamReader) -> None:
-        """Load litellm beside reading orders, so that a cancel is obeyed even before it is there."""
+    async def serve(self, requests: asyncio.StreamReader) -> None:
+        """Load litellm while reading requests, so that a cancel is obeyed even before it is loaded."""
         self._litellm = asyncio.create_task(self._load())
-        self._litellm.add_done_callback(_give_up_without)
-        while (line := await orders.readline()).endswith(b"\n"):
-            self._obey(protocol.read_request(line))
+        self._litellm.add_done_callback(_exit_on_failure)
+        while (line := await requests.readline()).endswith(b"\n"):
+            self._handle(protocol.read_request(line))
 
-    def _obey(self, order: protocol.Request) -> None:
-        match order:
+    def _handle(self, request: protocol.Request) -> None:
+        match request:
             case protocol.Call(id=id):
-                task = self._calls[id] = asyncio.create_task(self._stream_call(order))
+                task = self._calls[id] = asyncio.create_task(self._stream_call(request))
                 task.add_done_callback(lambda _: self._finish(id))
             case protocol.Cancel(id=id):
                 if id in self._calls:
@@ -91,7 +91,7 @@ class ModelWorker:
             self._output.write(protocol.encode(news) + b"\n")
             self._output.flush()
         except OSError:
-            os._exit(0)  # nobody listens any more
+            os._exit(0)  # the parent process is gone
 
     async def _load(self) -> Any:
         litellm = await asyncio.to_thread(_import_litellm)
@@ -103,15 +103,15 @@ class ModelWorker:
 
     async def _stream_call(self, call: protocol.Call) -> None:
         model = str(call.arguments["model"])
-        signed = not is_gemini(model)  # litellm keeps its signatures in call ids
+        signed = not is_gemini(model)  # litellm keeps Gemini's signatures in call ids
         server = (model, str(call.arguments.get("api_base", "")))
         reply = ReplyBuilder(
             model, offered_in(call.arguments), signed=signed, thinks_first=server in self._thinking_first
         )
         try:
             assert self._litellm is not None
-            if (base := str(call.arguments.get("api_base", ""))) and not proxy_for(base, _TOLD):
-                _ask_straight(urlsplit(base).hostname or "")
+            if (base := str(call.arguments.get("api_base", ""))) and not proxy_for(base, _ORIGINAL_ENVIRONMENT):
+                _bypass_proxy(urlsplit(base).hostname or "")
             await self._stream(await asyncio.shield(self._litellm), call, reply)
             if reply.thinks_first:
                 self._thinking_first.add(server)
@@ -145,14 +145,15 @@ class ModelWorker:
             self._send_news(protocol.Piece(id, piece))
 
 
-def _ask_straight(*hosts: str) -> None:
-    """Keep them out of the environment's proxy, beside those that are already; litellm reads that before it asks a host first."""
-    straight = without_proxy({"no_proxy": ",".join((os.environ.get("no_proxy", ""), *hosts))})
-    os.environ.update(no_proxy=straight, NO_PROXY=straight)
+def _bypass_proxy(*hosts: str) -> None:
+    """Exclude hosts from the environment's proxy, in addition to those already excluded; litellm reads that before its first
+    request to a host."""
+    excluded = without_proxy({"no_proxy": ",".join((os.environ.get("no_proxy", ""), *hosts))})
+    os.environ.update(no_proxy=excluded, NO_PROXY=excluded)
 
 
-def _give_up_without(loading: asyncio.Task[Any]) -> None:
-    """There is nothing to do without litellm: say why in the log, and let the other side see the end."""
+def _exit_on_failure(loading: asyncio.Task[Any]) -> None:
+    """Exit where litellm could not be loaded, with the reason in the log; the parent process sees the exit."""
     if not loading.cancelled() and (problem := loading.exception()):
         traceback.print_exception(problem)
         sys.stderr.flush()
@@ -160,21 +161,25 @@ def _give_up_without(loading: asyncio.Task[Any]) -> None:
 
 
 def _reply_end(litellm: Any, stream: Any, reply: ReplyBuilder, raw_usage: Any) -> ReplyEnd:
-    told = [
-        usage for chunk in stream.chunks if (usage := getattr(chunk, "usage", None))
-    ]  # else litellm made the figures up
-    if told and getattr(told[-1], "cached_tokens", None) and not getattr(raw_usage, "prompt_tokens_details", None):
-        raw_usage = _with_cached(litellm, raw_usage, told[-1])
-    context_usage = raw_usage.model_dump() if raw_usage else {}
-    said = dollars(getattr(raw_usage, "cost", None))
-    return reply.end(usage_from(context_usage, counted=bool(told), cost_usd=said or 0.0), priced=said is not None)
+    # where the server reported none, litellm estimated the figures in `raw_usage`
+    reported = [usage for chunk in stream.chunks if (usage := getattr(chunk, "usage", None))]
+    if (
+        reported
+        and getattr(reported[-1], "cached_tokens", None)
+        and not getattr(raw_usage, "prompt_tokens_details", None)
+    ):
+        raw_usage = _with_cached(litellm, raw_usage, reported[-1])
+    figures = raw_usage.model_dump() if raw_usage else {}
+    cost = dollars(getattr(raw_usage, "cost", None))
+    return reply.end(usage_from(figures, counted=bool(reported), cost_usd=cost or 0.0), priced=cost is not None)
 
 
-def _with_cached(litellm: Any, usage: Any, told: Any) -> Any:
-    """Moonshot says beside the counts what was cached; litellm's sum leaves it out, and prices it in full."""
-    details = {"cached_tokens": tokens(told.cached_tokens)}
+def _with_cached(litellm: Any, usage: Any, reported: Any) -> Any:
+    """The usage with Moonshot's count of cached tokens, which is in a field of its own: litellm drops it and prices them in
+    full."""
+    details = {"cached_tokens": tokens(reported.cached_tokens)}
     return litellm.Usage(
-        **{**usage.model_dump(), "cost": getattr(told, "cost", None), "prompt_tokens_details": details}
+        **{**usage.model_dump(), "cost": getattr(reported, "cost", None), "prompt_tokens_details": details}
     )
 
 
@@ -194,29 +199,29 @@ def _import_litellm() -> Any:
     litellm.suppress_debug_info = True
     litellm.disable_hf_tokenizer_download = True
     litellm.drop_params = True
-    _ask_ollama_nothing()
-    _hear_why_replies_end()
+    _patch_ollama_prices()
+    _keep_finish_reasons()
     return litellm
 
 
-def _ask_ollama_nothing() -> None:
-    """After each reply litellm asks Ollama for the model's prices and waits for that without its event loop: a server that hangs
-    then would hold up every other stream for ever. They are nothing; what else it says we ask ourselves."""
+def _patch_ollama_prices() -> None:
+    """Keep litellm from asking Ollama for a model's prices after each reply: that blocks the event loop, so a server that hangs
+    would block every other stream for ever. Ollama has no prices, and `windows` asks for the model's limits."""
     try:
         from litellm.llms.ollama.common_utils import OllamaModelInfo
-    except ImportError:  # not the litellm we know: a wait is better than no models
+    except ImportError:  # another version of litellm: a wait is better than no models
         return
 
-    def known(self: object, model: str, api_base: str | None = None, api_key: str | None = None) -> dict[str, Any]:
+    def model_info(self: object, model: str, api_base: str | None = None, api_key: str | None = None) -> dict[str, Any]:
         free = {"input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
         limits = dict.fromkeys(("max_tokens", "max_input_tokens", "max_output_tokens"))
         return {"key": model, "litellm_provider": "ollama", "mode": "chat", **free, **limits}
 
-    OllamaModelInfo.get_runtime_model_info = known
+    OllamaModelInfo.get_runtime_model_info = model_info
 
 
-def _hear_why_replies_end() -> None:
-    """litellm makes a good end of reasons that are none; those `reply` knows stay as the provider gave them."""
+def _keep_finish_reasons() -> None:
+    """Make litellm pass on the finish reasons that `reply` distinguishes: it reports those of failed replies as a normal end."""
     try:
         from litellm.litellm_core_utils.core_helpers import _FINISH_REASON_MAP  # pyright: ignore[reportPrivateUsage]
     except ImportError:
@@ -225,7 +230,7 @@ def _hear_why_replies_end() -> None:
 
 
 async def _warm(litellm: Any) -> None:
-    """A first call imports hundreds of modules: make it to a port where nobody can be listening."""
+    """Make a first call, which imports hundreds of modules, to a port where no server can be listening."""
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         base = f"http://127.0.0.1:{reserved.getsockname()[1]}"
@@ -235,44 +240,49 @@ async def _warm(litellm: Any) -> None:
                 await litellm.acompletion(
                     model=model, messages=[message], api_base=base, api_key="none", timeout=5, max_tokens=1, **_FIXED
                 )
-            except Exception:  # refused, as meant
+            except Exception:  # the connection is refused, as intended
                 continue
 
 
 def _take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Our own ends of the pipes; from now on whoever prints writes to the log, and nobody reads our orders."""
-    orders = os.fdopen(os.dup(0), "rb", buffering=0)
+    """Private copies of the pipes for requests and news. From now on libraries print to the log and read nothing."""
+    requests = os.fdopen(os.dup(0), "rb", buffering=0)
     news = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
-    return orders, news
+    return requests, news
 
 
 def _certificates() -> dict[str, str]:
-    """The certificates that the environment names, in the variables that litellm and those below it read, as one file. A call
-    is not made where they cannot be read, so that they are left to it here."""
+    """The environment variables that make litellm and its libraries read the certificates the environment names, joined to one
+    file. Empty where they cannot be read: every call reports that."""
     try:
-        files = named_files(_TOLD)
+        files = named_files(_ORIGINAL_ENVIRONMENT)
         if len(files) > 1:
-            whole = tempfile.TemporaryFile()  # noqa: SIM115 - it goes with the process, however that ends
-            whole.write(b"\n".join(file.read_bytes() for file in files))
-            whole.flush()
-            files = [Path(f"/dev/fd/{os.dup(whole.fileno())}")]
+            joined = tempfile.TemporaryFile()  # noqa: SIM115 - it goes with the process, however that ends
+            joined.write(b"\n".join(file.read_bytes() for file in files))
+            joined.flush()
+            files = [Path(f"/dev/fd/{os.dup(joined.fileno())}")]
     except (UsageError, OSError):
         return {}
     return dict.fromkeys(("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"), str(files[0])) if files else {}
 
 
 async def _main() -> None:
-    orders, news = _take_standard_streams()
+    requests, news = _take_standard_streams()
     reader = asyncio.StreamReader(limit=1 << 30)  # a request with images is one long line
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), orders)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), requests)
     await ModelWorker(news).serve(reader)
 
 
 if __name__ == "__main__":
-    os.environ.update(_ENVIRONMENT, **known_to_clients(_TOLD), **_certificates(), no_proxy=without_proxy(_TOLD))
-    _ask_straight("localhost", "127.0.0.1", "::1")
+    os.environ.update(
+        _ENVIRONMENT,
+        **known_to_clients(_ORIGINAL_ENVIRONMENT),
+        **_certificates(),
+        no_proxy=without_proxy(_ORIGINAL_ENVIRONMENT),
+    )
+    _bypass_proxy("localhost", "127.0.0.1", "::1")
     asyncio.new_event_loop().run_until_complete(_main())
-    os._exit(0)  # taking the interpreter down in order costs most of a second
+    os._exit(0)  # a regular exit of the interpreter takes most of a second

@@ -1,7 +1,7 @@
-"""A second, lenient reading of calls: names with marks on them, arguments that are nearly JSON, calls written as text.
+"""Repairs malformed tool calls: names with marks around them, arguments that are almost JSON, calls written as text.
 
-Strict servers never need it. What it reads is what the model meant beyond doubt; all else stays as it came, and the model is told
-what is wrong with it. Pure.
+Not needed for strict servers. Repairs only what the model meant beyond doubt; everything else is kept unchanged, and the model
+is told what is wrong with it. Pure.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ import regex
 from ctxchat.core.call_arguments import fields_of
 
 MAX_REPAIRED = 1_000_000
-"""Characters of arguments that are looked at twice."""
+"""Characters of arguments up to which a repair is tried."""
 
 MAX_READING_S = 0.5
-"""Seconds that a reply is searched for calls: a text made for it would keep the expressions busy for minutes."""
+"""Seconds that a reply is searched for calls: a malicious text would keep the regular expressions busy for minutes."""
 
 Offered = Mapping[str, Mapping[str, Any]]
-"""The tools of a request: the schema of each by its name."""
+"""The tools of a request: their parameter schemas by name."""
 
 
 class LooseCall(NamedTuple):
-    """A call that was read out of a text."""
+    """A tool call that was written as text."""
 
     name: str
     arguments: str
 
 
 def offered_in(arguments: Mapping[str, Any]) -> Offered:
-    """The tools of a request in litellm's form."""
+    """The tools in a request's arguments, which have litellm's form."""
     functions = (tool.get("function") or {} for tool in arguments.get("tools") or ())
     return {function["name"]: function.get("parameters") or {} for function in functions}
 
@@ -47,13 +47,13 @@ def offered_in(arguments: Mapping[str, Any]) -> Offered:
 _AROUND = re.compile(
     r"<\|.*|\s*\(.*|:\d+$|^(?:to=)?(?:functions|function|tools|tool|default_api|namespace)[.:/]+|[\"'`]", re.DOTALL
 )
-"""What models write around a name: marks of gpt-oss (`read_file<|channel|>commentary`), Kimi's number (`functions.read_file:0`),
-Gemini's module (`default_api.read_file`), brackets, quotes."""
+"""Matches what models write around a name: marks of gpt-oss (`read_file<|channel|>commentary`), Kimi's number
+(`functions.read_file:0`), Gemini's module (`default_api.read_file`), brackets, quotes."""
 
 
 def true_name(name: str, offered: Collection[str]) -> str:
-    """The tool that is meant: of this name without what stands around it, or the only one that differs in capitals and
-    signs (`readFile`, `read-file`), or in the server before its name. Itself where that is none."""
+    """The tool that a name means: the one of this name without the marks around it, or the only one that differs just in case and
+    punctuation (`readFile`, `read-file`) or in the MCP server's prefix. The name unchanged where there is none."""
     if name in offered or not offered:
         return name
     bare = name.strip()
@@ -61,11 +61,11 @@ def true_name(name: str, offered: Collection[str]) -> str:
         bare = shorter
     if bare in offered:
         return bare
-    wanted = _letters(bare)
-    same = [tool for tool in offered if _letters(tool) == wanted]
-    ends = [tool for tool in offered if _letters(tool.rpartition("__")[2]) == wanted and "__" in tool]
-    found = same or ends or [tool for tool in offered if "__" in tool and wanted == f"mcp{_letters(tool)}"]
-    return found[0] if wanted and len(found) == 1 else name
+    letters = _letters(bare)
+    same = [tool for tool in offered if _letters(tool) == letters]
+    ends = [tool for tool in offered if _letters(tool.rpartition("__")[2]) == letters and "__" in tool]
+    matches = same or ends or [tool for tool in offered if "__" in tool and letters == f"mcp{_letters(tool)}"]
+    return matches[0] if letters and len(matches) == 1 else name
 
 
 def _letters(name: str) -> str:
@@ -77,35 +77,35 @@ def _letters(name: str) -> str:
 _BEFORE = re.compile(r"\A(?:\s|\ufeff|```\w*|<\|[^|]*\|>|json\b|<tool_call>|=)+")
 _BEHIND = re.compile(r"(?:\s|```|<\|[^|]*\|>|</?tool_call>|</function>|;)+\Z")
 _NOTHING = {"", "null", "None", "undefined"}
-_READER = json.JSONDecoder(strict=False)  # raw line breaks inside texts, as small models write them
+_READER = json.JSONDecoder(strict=False)  # allows raw line breaks inside strings, which small models write
 
 
 def is_whole(arguments: str) -> bool:
-    """They are a JSON object as they stand, and not one of nothing."""
+    """Whether the arguments are a JSON object without repair; an empty string is not."""
     return bool(arguments.strip()) and fields_of(arguments) is not None
 
 
 def true_arguments(arguments: str) -> list[str]:
-    """The arguments of each call in this text as JSON objects, several where calls were glued into one; the text itself, alone,
-    where it cannot be read."""
+    """The arguments as JSON objects, several where the arguments of several calls were joined; the text unchanged, as the only
+    item, where it cannot be repaired."""
     if is_whole(arguments) or not arguments or len(arguments) > MAX_REPAIRED:
         return [arguments]
     text = _BEHIND.sub("", _BEFORE.sub("", arguments.replace("\0", "")))
     if text in _NOTHING:
         return ["{}"]
-    found = list(_objects(text)) or list(_literal(text)) or list(_objects(_as_json(text)))
-    full = [fields for fields in found if fields] or found[:1]
-    written = list(dict.fromkeys(json.dumps(fields, ensure_ascii=False) for fields in full))
-    return written if written and all(fields_of(one) is not None for one in written) else [arguments]
+    objects = list(_objects(text)) or list(_literal(text)) or list(_objects(_as_json(text)))
+    not_empty = [fields for fields in objects if fields] or objects[:1]
+    repaired = list(dict.fromkeys(json.dumps(fields, ensure_ascii=False) for fields in not_empty))
+    return repaired if repaired and all(fields_of(each) is not None for each in repaired) else [arguments]
 
 
 def _objects(text: str, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """The JSON objects of which a text consists, nothing else between them than what separates; those inside JSON texts, and the
-    only one of a list, as well. None where there is anything else."""
-    place, found = 0, list[dict[str, Any]]()
-    while place < len(text):
+    """The JSON objects in a text that consists only of objects and separators; nothing where it contains anything else. An object
+    encoded in a JSON string, or alone in a list, counts too."""
+    position, objects = 0, list[dict[str, Any]]()
+    while position < len(text):
         try:
-            value, place = _READER.raw_decode(text, place)
+            value, position = _READER.raw_decode(text, position)
         except (ValueError, RecursionError):
             return
         if isinstance(value, str) and depth < 3:
@@ -115,12 +115,12 @@ def _objects(text: str, depth: int = 0) -> Iterator[dict[str, Any]]:
             value = cast("list[Any]", value)[0]
         if not isinstance(value, dict):
             return
-        found.append(cast("dict[str, Any]", value))
-        behind = re.compile(r"[\s,;]*").match(text, place)
-        place = behind.end() if behind else place
-        if text[place:].strip("}] \n") == "":  # a bracket too many at the end
+        objects.append(cast("dict[str, Any]", value))
+        separator = re.compile(r"[\s,;]*").match(text, position)
+        position = separator.end() if separator else position
+        if text[position:].strip("}] \n") == "":  # surplus closing brackets at the end
             break
-    yield from found
+    yield from objects
 
 
 _TOKEN = re.compile(
@@ -135,26 +135,26 @@ _CLOSERS = {"{": "}", "[": "]"}
 
 
 def _as_json(text: str) -> str:
-    """JSON5 as models write it (bare names before a colon, single quotes, comments, commas too many) as JSON, brackets that were
-    left open at its end closed; empty where it holds anything else, or a text is left open."""
+    """Convert JSON5 as models write it (unquoted keys, single quotes, comments, trailing commas) to JSON, and close brackets left
+    open at the end; empty where it contains anything else, or an unclosed string."""
     if not text.startswith("{") or len(text) > 100_000:
         return ""
     parts: list[str] = []
     open_: list[str] = []
-    place = 0
-    while place < len(text):
-        found = _TOKEN.match(text, place)
-        if found is None:
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
             return ""
-        place, token = found.end(), found.group()
-        if found["text"]:
+        position, token = match.end(), match.group()
+        if match["text"]:
             parts.append(json.dumps(ast.literal_eval(token)) if token[0] == "'" else token)
-        elif found["name"]:
-            key = text[place:].lstrip().startswith(":")
-            if not key and token not in _WORDS:
+        elif match["name"]:
+            is_key = text[position:].lstrip().startswith(":")
+            if not is_key and token not in _WORDS:
                 return ""
-            parts.append(json.dumps(token) if key else _WORDS[token])
-        elif found["sign"]:
+            parts.append(json.dumps(token) if is_key else _WORDS[token])
+        elif match["sign"]:
             if token in "}]":
                 if not open_ or _CLOSERS[open_.pop()] != token:
                     return ""
@@ -163,7 +163,7 @@ def _as_json(text: str) -> str:
             elif token in "{[":
                 open_.append(token)
             parts.append(token)
-        elif found["number"]:
+        elif match["number"]:
             parts.append(token)
     if parts[-1] == ",":
         parts.pop()
@@ -171,7 +171,7 @@ def _as_json(text: str) -> str:
 
 
 def _literal(text: str) -> Iterator[dict[str, Any]]:
-    """An object in Python's spelling: single quotes, True, None."""
+    """The object in a Python dict literal: single quotes, True, None."""
     if not text.startswith("{") or len(text) > 100_000:
         return
     try:
@@ -196,7 +196,7 @@ _CALLS = tuple(
         rf"(?:<tool_call>\s*)?<function={_TOOL_NAME}>(?P<xml>.*?)(?:</function>|\Z)(?:\s*</tool_call>)?",
         # GLM: <tool_call>read_file <arg_key>path</arg_key> <arg_value>a.txt</arg_value></tool_call>
         rf"<tool_call>\s*{_TOOL_NAME}\s*(?P<xml>(?:<arg_key>.*?)?)(?:</tool_call>|\Z)",
-        # Claude's own form, learned from texts; MiniMax, DeepSeek
+        # Claude's own form, which other models learned from texts; MiniMax, DeepSeek
         rf"<(?:｜DSML｜)?invoke name=\"{_TOOL_NAME}\">(?P<xml>.*?)</(?:｜DSML｜)?invoke>",
         # DeepSeek: <｜tool▁call▁begin｜>function<｜tool▁sep｜>read_file … {…}<｜tool▁call▁end｜>
         rf"<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?{_TOOL_NAME}(?:<｜tool▁sep｜>)?\s*(?:```json\s*)?"
@@ -218,7 +218,7 @@ _CALLS = tuple(
         # Gemini, Gemma: ```tool_code print(default_api.read_file(path="a.txt")) ```; Llama 4: [read_file(path="a.txt")]
         r"```tool_code\s*(?P<python>.*?)\s*(?:```|\Z)",
         r"\A\s*(?P<python>\[\w[\w.]*\(.*\)\])\s*\Z",
-        # ReAct: Action: read_file, then Action Input: {…}, and what the model expects to see next
+        # ReAct: Action: read_file, then Action Input: {…}, and the result that the model imagines
         rf"Action:[ \t]*{_TOOL_NAME}[ \t]*\n+[ \t]*Action Input:[ \t]*"
         rf"(?P<args>\{{.*?\}})\s*(?=\n[ \t]*(?:Action|Observation|Thought):|\Z)",
         # nothing but the call as JSON, in a fence or not
@@ -259,7 +259,7 @@ OPENERS = (
     *("<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
     *("<|channel|>commentary to=", "<|start|>assistant<|channel|>commentary to="),
 )
-"""What a call written as text begins with."""
+"""The beginnings of a call written as text."""
 
 _BARE = regex.compile(
     r"\s*(?:```(?:json|tool_call)?\s*)?\[?\s*\{\s*\"(?:name|type|function|tool|parameters|arguments)\"\s*:"
@@ -267,46 +267,46 @@ _BARE = regex.compile(
 
 
 def may_be_bare(text: str) -> bool:
-    """What a reply begins with may become a call that is nothing but JSON."""
+    """Whether the beginning of a reply may continue as a call that consists of JSON only."""
     return bool(_BARE.match(text, partial=True))
 
 
 def calls_in(text: str, offered: Offered) -> list[LooseCall]:
-    """The calls of which a text consists, each to a tool on offer; none where it holds anything else."""
-    ends = monotonic() + MAX_READING_S
+    """The calls in a text that consists only of calls to offered tools; none where it contains anything else."""
+    deadline = monotonic() + MAX_READING_S
     for pattern in _CALLS:
         try:
-            found = list(pattern.finditer(text, timeout=max(0.001, ends - monotonic())))
+            matches = list(pattern.finditer(text, timeout=max(0.001, deadline - monotonic())))
         except TimeoutError:
             return []
-        between = [text[one.end() : two.start()] for one, two in pairwise(found)]
-        if not found or _LEFT_OVER.sub("", "".join((text[: found[0].start()], *between, text[found[-1].end() :]))):
+        between = [text[first.end() : second.start()] for first, second in pairwise(matches)]
+        if not matches or _LEFT_OVER.sub(
+            "", "".join((text[: matches[0].start()], *between, text[matches[-1].end() :]))
+        ):
             continue
-        calls = [call for one in found for call in _parse_calls(one.groupdict(), offered)]
+        calls = [call for match in matches for call in _parse_calls(match.groupdict(), offered)]
         if calls and all(call.name in offered for call in calls):
             return calls
     return []
 
 
 def _parse_calls(parts: Mapping[str, str | None], offered: Offered) -> Iterator[LooseCall]:
-    if (given := parts.get("json")) is not None:
-        yield from (call for value in _values(given) for call in _of_json(value, offered))
+    """The calls in one match of a pattern in `_CALLS`; `parts` are its named groups."""
+    if (text := parts.get("json")) is not None:
+        yield from (call for value in _values(text) for call in _of_json(value, offered))
         return
-    if (given := parts.get("keyed")) is not None:
+    if (text := parts.get("keyed")) is not None:
         pairs = (
-            pair
-            for value in _values(given)
-            if isinstance(value, dict)
-            for pair in cast("dict[str, Any]", value).items()
+            pair for value in _values(text) if isinstance(value, dict) for pair in cast("dict[str, Any]", value).items()
         )
         yield from (LooseCall(true_name(name, offered), json.dumps(fields)) for name, fields in pairs)
         return
-    if (given := parts.get("python")) is not None:
-        yield from _of_python(given, offered)
+    if (text := parts.get("python")) is not None:
+        yield from _of_python(text, offered)
         return
     name = true_name(parts.get("name") or "", offered)
-    if (given := parts.get("gemma")) is not None:
-        yield LooseCall(name, json.dumps(_of_gemma(given), ensure_ascii=False))
+    if (text := parts.get("gemma")) is not None:
+        yield LooseCall(name, json.dumps(_of_gemma(text), ensure_ascii=False))
         return
     xml = parts.get("xml")
     if xml is not None and not xml.lstrip().startswith("{"):
@@ -325,7 +325,7 @@ def _values(text: str) -> Iterable[Any]:
 
 
 def _of_json(value: object, offered: Offered) -> Iterator[LooseCall]:
-    """`{"name": …, "arguments": …}`, with `parameters` for the latter, or inside `function`."""
+    """The call in `{"name": …, "arguments": …}`, also with `parameters` instead of `arguments`, or inside `function`."""
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     inner = fields.get("function")
     fields = cast("dict[str, Any]", inner) if isinstance(inner, dict) else fields
@@ -337,13 +337,13 @@ def _of_json(value: object, offered: Offered) -> Iterator[LooseCall]:
 
 
 def _of_python(text: str, offered: Offered) -> Iterator[LooseCall]:
-    """Calls as Python: each an expression, in a list or in `print` or not, its arguments literals by name, or one alone for a
-    tool with one parameter. None where anything else stands there."""
+    """Calls written as Python expressions, alone, in a list or in `print`. Arguments are literals passed by name, or a single
+    positional one for a tool with one parameter. No calls at all where the text contains anything else."""
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    found: list[LooseCall] = []
+    calls: list[LooseCall] = []
     nodes: list[ast.expr | None] = [line.value if isinstance(line, ast.Expr) else None for line in body]
     while nodes:
         node = nodes.pop(0)
@@ -361,20 +361,20 @@ def _of_python(text: str, offered: Offered) -> Iterator[LooseCall]:
         try:
             fields = {word.arg: ast.literal_eval(word.value) for word in node.keywords}
             fields |= {keys[0]: ast.literal_eval(node.args[0])} if len(node.args) == 1 and len(keys) == 1 else {}
-            written = json.dumps(fields, ensure_ascii=False)
+            arguments = json.dumps(fields, ensure_ascii=False)
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             return
         if None in fields or (node.args and len(fields) == len(node.keywords)):
-            return  # `**x`, or arguments that nobody can name
-        found.append(LooseCall(tool, written))
-    yield from found
+            return  # `**x`, or positional arguments of unknown names
+        calls.append(LooseCall(tool, arguments))
+    yield from calls
 
 
 _GEMMA_FIELD = regex.compile(r"(?P<key>\w+):(?:<escape>(?P<text>.*?)<escape>|(?P<value>[^,<]*))(?:,|\Z)", regex.DOTALL)
 
 
 def _of_gemma(text: str) -> dict[str, Any]:
-    """`path:<escape>a.txt<escape>,lines:3`."""
+    """The arguments in Gemma's form, such as `path:<escape>a.txt<escape>,lines:3`."""
     fields: dict[str, Any] = {}
     for found in _GEMMA_FIELD.finditer(text):
         value: Any = found["text"]
@@ -387,7 +387,7 @@ def _of_gemma(text: str) -> dict[str, Any]:
 
 
 def _of_xml(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments between tags: texts as they are, all else as JSON where it is."""
+    """The arguments in tags: strings unchanged, values of other types parsed as JSON where possible."""
     properties = schema.get("properties") or {}
     fields: dict[str, Any] = {}
     for pattern in _PARAMETERS:
@@ -402,8 +402,8 @@ def _of_xml(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class CallHolder:
-    """Holds back what may be calls written as text, from where they begin to the end of the reply. Nothing where no tools are on
-    offer, nor what stands in a fence."""
+    """Holds back text that may be tool calls, from their beginning to the end of the reply. Holds back nothing where no tools are
+    offered, nor text in a code fence."""
 
     def __init__(self, offered: Offered) -> None:
         self._offered = offered
@@ -413,31 +413,31 @@ class CallHolder:
         self._fences = 0
 
     def feed(self, text: str) -> str:
-        """What of the text so far is none for certain."""
+        """Add text; the part of what is held that is certainly no call."""
         if not self._offered:
             return text
         self._held += text
         if not self._began and may_be_bare(self._held):
             return ""
-        place = self._opened()
-        passed, self._held = self._held[:place], self._held[place:]
+        start = self._find_start()
+        passed, self._held = self._held[:start], self._held[start:]
         self._began = self._began or bool(passed.strip())
         self._fences += passed.count("```")
         return passed
 
     def calls(self) -> tuple[str, list[LooseCall]]:
-        """When the reply is over: the text that was held and is none after all, and the calls."""
+        """The calls in the held text, when the reply is over; the text itself, with no calls, where it is none after all."""
         held, self._held = self._held, ""
         calls = calls_in(held, self._offered) if held.strip() else []
         return ("" if calls else held, calls)
 
-    def _opened(self) -> int:
-        """Where a call begins, or may begin with what comes; the length of what is held where it does not."""
-        places = [place for opener in self._openers if (place := self._held.find(opener)) >= 0]
-        places += [len(self._held) - n for opener in self._openers if (n := _overlap(self._held, opener))]
-        place = min(places, default=len(self._held))
-        fenced = (self._fences + self._held[:place].count("```")) % 2
-        return len(self._held) if fenced else place
+    def _find_start(self) -> int:
+        """The position in the held text where a call begins, or may begin once more text arrives; its length where none does."""
+        starts = [start for opener in self._openers if (start := self._held.find(opener)) >= 0]
+        starts += [len(self._held) - n for opener in self._openers if (n := _overlap(self._held, opener))]
+        start = min(starts, default=len(self._held))
+        fenced = (self._fences + self._held[:start].count("```")) % 2
+        return len(self._held) if fenced else start
 
 
 def _overlap(text: str, mark: str) -> int:

@@ -1,7 +1,7 @@
-"""The other end of the worker: starts the process that holds litellm, passes calls to it and their pieces back.
+"""The client of the litellm worker: starts the process that holds litellm, sends it calls and receives the pieces of replies.
 
-Many calls at once share one process. One that dies, or does not obey a cancel, fails what was under way and is started
-anew with the next call. Knows nothing of litellm.
+Concurrent calls share one process. If it dies or ignores a cancel, its calls fail, and the next call starts a new process. Knows
+nothing of litellm.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from ctxchat.models.reply import joined
 from ctxchat.own_processes import module_command
 
 CANCEL_SECONDS = 1.0
-"""How long a cancelled call may keep its connection before the process is ended."""
+"""Seconds that a cancelled call may keep its connection before the process is killed."""
 
 Inbox = asyncio.Queue[protocol.News]
 
 
 class ModelProcess:
-    """A handle on the process. `log`: where it may write what libraries print; None for nowhere. `environment`: its variables."""
+    """Runs the worker process and its calls. `log`: the file for what libraries print; None discards it. `environment`: the
+    process's environment variables."""
 
     def __init__(self, log: Path | None = None, environment: Mapping[str, str] = os.environ) -> None:
         self._log = log
@@ -38,20 +39,20 @@ class ModelProcess:
         self._starting = asyncio.Lock()
         self._inboxes: dict[int, Inbox] = {}
         self._next = 1
-        self._ending = False
-        self._warm = asyncio.Event()
+        self._ending = False  # it was killed, and its reader has not finished
+        self._warm = asyncio.Event()  # litellm is loaded
         self._watches: set[asyncio.Task[None]] = set()
 
     @property
     def pid(self) -> int:
-        """The process's number, 0 when none runs."""
+        """The process id, 0 when no process runs."""
         return self._process.pid if self._process and self._process.returncode is None else 0
 
     async def start(self) -> None:
-        """Start the process where none runs; it loads litellm by itself and this does not wait for it. Raises ModelError."""
+        """Start the process if none runs, without waiting until it has loaded litellm. Raises ModelError."""
         async with self._starting:
             if self._ending and self._reader:
-                await asyncio.wait({self._reader})  # whatever it ended with
+                await asyncio.wait({self._reader})  # errors are reported to the calls
             if self._reader and not self._reader.done():
                 return
             self._warm.clear()
@@ -67,13 +68,14 @@ class ModelProcess:
             self._reader = asyncio.create_task(self._read_process(self._process))
 
     async def _loaded(self, reader: asyncio.Task[None] | None) -> None:
-        """Until litellm is loaded, or nobody can say so any more."""
+        """Wait until litellm is loaded, or until the process ends."""
         warm = asyncio.create_task(self._warm.wait())
         await asyncio.wait({warm, reader} if reader else {warm}, return_when=asyncio.FIRST_COMPLETED)
         warm.cancel()
 
     async def stream(self, arguments: dict[str, object], timeout: float) -> AsyncGenerator[ModelPiece, None]:
-        """One reply: pieces, then one ReplyEnd. Raises ModelError. Closing it closes the connection within a second."""
+        """One reply: pieces, then one ReplyEnd. `timeout` in seconds without a byte. Raises ModelError. Closing the generator
+        closes the connection within a second."""
         await self.start()
         id, inbox = self._next, Inbox()
         self._next += 1
@@ -98,8 +100,8 @@ class ModelProcess:
                 self._cancel(id, inbox)
 
     async def close(self) -> None:
-        """End the process and what hangs on it."""
-        async with self._starting:  # one that is on its way is there first
+        """End the process and the tasks that read from it."""
+        async with self._starting:  # a start under way finishes first
             process, self._process = self._process, None
         if process and process.returncode is None:
             try:
@@ -122,18 +124,18 @@ class ModelProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env=dict(self._environment),
-                start_new_session=True,  # ctrl+c in the terminal is not for it
+                start_new_session=True,  # ctrl+c in the terminal must not reach it
             )
         finally:
             os.close(log)
 
-    def _send(self, order: protocol.Request) -> None:
-        """Not drained: orders are few, and waiting here would let a stuck process stop the one who gives them."""
+    def _send(self, request: protocol.Request) -> None:
+        """Write a request without draining the pipe: requests are few, and a stuck process must not block the caller."""
         if self._process and self._process.stdin and not self._process.stdin.is_closing():
-            self._process.stdin.write(protocol.encode(order) + b"\n")
+            self._process.stdin.write(protocol.encode(request) + b"\n")
 
     async def _read_process(self, process: asyncio.subprocess.Process) -> None:
-        """Pass on what the process says until it ends. However this ends, no call waits on and the process is gone."""
+        """Deliver the process's messages until it ends. However this ends, the process is killed and no call is left waiting."""
         assert process.stdout is not None
         buffer = b""
         try:
@@ -144,18 +146,18 @@ class ModelProcess:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), CANCEL_SECONDS)
         finally:
-            _kill(process)  # if it lives, nobody hears it any more
+            _kill(process)  # if it still lives, nobody reads it any more
             self._fail(self._death(process), *self._inboxes)
 
     def _handle_line(self, line: bytes) -> None:
-        """A line that cannot be read fails the call it is about, and every call where not even that can be told."""
+        """Deliver one line. A line that cannot be parsed fails the call whose id it has, and all calls where it has none."""
         try:
             news = protocol.read_news(line)
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            about = _about(line) or tuple(self._inboxes)
+            ids = _id_in(line) or tuple(self._inboxes)
             unread = "The model process said something that cannot be read."
-            self._fail(ModelError(unread, "Send the message again.", kind="worker"), *about)
-            for id in about:
+            self._fail(ModelError(unread, "Send the message again.", kind="worker"), *ids)
+            for id in ids:
                 self._send(protocol.Cancel(id))
         else:
             self._deliver(news)
@@ -177,15 +179,15 @@ class ModelProcess:
 
     def _cancel(self, id: int, inbox: Inbox) -> None:
         self._send(protocol.Cancel(id))
-        watch = asyncio.create_task(self._obeyed(id, inbox, self._process, self._reader))
+        watch = asyncio.create_task(self._enforce_cancel(id, inbox, self._process, self._reader))
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)
 
-    async def _obeyed(
+    async def _enforce_cancel(
         self, id: int, inbox: Inbox, process: asyncio.subprocess.Process | None, reader: asyncio.Task[None] | None
     ) -> None:
-        """See that a cancelled call is over in time; the process that holds on to it is ended. While it loads it has no
-        connection to hold, and may be deaf for as long as that takes."""
+        """Kill the process if a cancelled call is not over in time. A process that is still loading litellm holds no connection
+        and may be slow to respond, so the time counts from when it has loaded."""
         await self._loaded(reader)
         try:
             async with asyncio.timeout(CANCEL_SECONDS):
@@ -199,12 +201,12 @@ class ModelProcess:
 
 
 class _Addressed(msgspec.Struct):
-    """As much of a line as says which call it is about."""
+    """The part of a line that says which call it belongs to."""
 
     id: int
 
 
-def _about(line: bytes) -> tuple[int, ...]:
+def _id_in(line: bytes) -> tuple[int, ...]:
     try:
         return (msgspec.json.decode(line, type=_Addressed).id,)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -212,7 +214,7 @@ def _about(line: bytes) -> tuple[int, ...]:
 
 
 def _end_of(arrived: Sequence[protocol.News]) -> ModelError:
-    """Why a reply ended that has no end."""
+    """The error for a reply that ended without a ReplyEnd."""
     failed = next((news for news in arrived if isinstance(news, protocol.Failure)), None)
     if failed:
         return failed.error()
@@ -220,8 +222,8 @@ def _end_of(arrived: Sequence[protocol.News]) -> ModelError:
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
-    """Kill it where it lives. Its transport is closed with it, which has no public name: one still open when the loop ends would
-    be closed by the collector, too late."""
+    """Kill the process if it lives, by closing its transport, which has no public name: a transport still open when the event
+    loop ends would be closed too late, by the garbage collector."""
     if transport := getattr(process, "_transport", None):
         transport.close()
 
