@@ -1,6 +1,6 @@
-"""From messages to groups: sealing what the agent makes, and sorting what comes in from outside, once, at the door.
+"""Builds groups from messages: seals the agent's rounds, and sorts a history from outside once, when it comes in.
 
-After this no later code has to repair a history: an unpaired call or an orphan result cannot be in a group.
+Later code never has to repair a history: every call in a group has its result, and a result without a call is a group of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def single(kind: GroupKind, message: Message, turn: int, source: str = "") -> Gr
 
 
 def seal_round(assistant: Message, results: Sequence[Message], turn: int) -> Group:
-    """One assistant message with its calls and their results, in the order of the calls.
+    """The group of one assistant message and the results of its calls, in the order of the calls.
 
     Raises UnpairedCall unless every call has exactly one result, paired per occurrence of its id.
     """
@@ -41,7 +41,7 @@ def seal_round(assistant: Message, results: Sequence[Message], turn: int) -> Gro
 def close_round(assistant: Message, results: Sequence[Message], turn: int, next_seq: int, text: str) -> Group:
     """Like seal_round, for a round that was interrupted: calls without a result get one that says `text`.
 
-    `next_seq` is the first free place in the record.
+    `next_seq` is the first free message number in the record.
     """
     answered = list(results)
     open_calls = _unanswered(assistant.calls, answered)
@@ -53,13 +53,13 @@ def close_round(assistant: Message, results: Sequence[Message], turn: int, next_
 
 
 def group_messages(messages: Iterable[Message], free: int = 1, turn: int = 0) -> tuple[Group, ...]:
-    """Groups for a history from outside: late and parallel results found, the rest left where it stood.
+    """The groups of a history from outside: results are moved to their calls, everything else stays in order.
 
-    A result belongs to a call with its id that stands before it and is still unanswered: of the current turn, else of the
-    latest turn before. Where several calls wait under one id, results go to them in order, and where there are fewer
-    results than calls the oldest calls stay unanswered. A result that fits none becomes a `stray`. Unanswered calls
-    are closed with a synthetic result, behind all of them and not before place `free`. Groups come in the order of their first
-    message. What stands before the first user message is of turn number `turn`.
+    A result belongs to an earlier, unanswered call with its id: in the current turn, else in the latest turn before that has one.
+    Where several calls have one id, results go to them in order; where there are fewer results than calls, the oldest calls
+    stay unanswered. A result without such a call becomes a `stray`. Unanswered calls get a synthetic result, numbered after all
+    messages and not below `free`. Groups are in the order of their first message. Messages before the first user message belong
+    to turn number `turn`.
     """
     history = list(messages)
     owner = _pair(history)
@@ -89,7 +89,8 @@ def group_messages(messages: Iterable[Message], free: int = 1, turn: int = 0) ->
 
 
 class _Pairing(dict[int, dict[int, Message]]):
-    """For each assistant message's index, the result for each place among its calls; `taken` are results used."""
+    """For each assistant message (by index in the history) the results of its calls (by index of the call); `taken` are the
+    indexes of the results that were paired."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,10 +98,11 @@ class _Pairing(dict[int, dict[int, Message]]):
 
 
 _Waiting = tuple[int, int, int]
-"""An unanswered call: its turn, the index of its message, its place among that message's calls."""
+"""An unanswered call: its turn, the index of its message, its index among that message's calls."""
 
 
 def _pair(history: Sequence[Message]) -> _Pairing:
+    """Which result belongs to which call, by the rules of `group_messages`."""
     pairing = _Pairing()
     waiting: dict[str, list[_Waiting]] = {}
     ahead = _results_ahead(history)
@@ -125,7 +127,7 @@ def _pair(history: Sequence[Message]) -> _Pairing:
 
 
 def _results_ahead(history: Sequence[Message]) -> dict[int, int]:
-    """For each result's index, how many results of its id come from there on, before that id is called again."""
+    """For each result's index, how many results with its id follow before the next call with that id, itself included."""
     ahead: dict[int, int] = {}
     count: dict[str, int] = {}
     for index in range(len(history) - 1, -1, -1):
@@ -153,7 +155,7 @@ def _no_result(call: ToolCall, seq: int, at: str) -> Message:
 
 
 def without_reasoning(group: Group) -> Group:
-    """The same group with what the model thought left out."""
+    """The group without the model's reasoning."""
     return msgspec.structs.replace(
         group, messages=tuple(msgspec.structs.replace(m, reasoning=None) if m.reasoning else m for m in group.messages)
     )

@@ -1,6 +1,6 @@
-"""Finds secrets in texts and puts marks in their place. Everything that masks one, for a model, a log or an export, does it here.
+"""Finds secrets in texts and replaces them with marks. All masking, for models, logs and exports, is done here.
 
-The `redact-secret` library finds them; patterns of our own add what it leaves, each with its reason. Text in, text out.
+The `redact-secret` library finds most; our own patterns add what it misses, each with its reason. Text in, text out.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ctxchat.core.sanitize import whole_text
 
 
 class Secret(msgspec.Struct, frozen=True):
-    """Where a secret stands in a text, in characters, and what kind it is. `quote` is what a mark in its place needs around it:
-    a JSON number has no quotes of its own."""
+    """The position of a secret in a text, in characters, and its kind. `quote` is what has to stand around a mark in its place: a
+    JSON number has no quotes of its own."""
 
     start: int
     end: int
@@ -27,7 +27,7 @@ class Secret(msgspec.Struct, frozen=True):
 
 
 Named = Callable[[str, str], str | None]
-"""The mark for a secret of a kind, or None to leave it as it is."""
+"""Returns the mark for a secret, given its kind and its value, or None to leave it unmasked."""
 
 _KINDS = {
     "contextual_secret": "secret",
@@ -36,12 +36,12 @@ _KINDS = {
     "authorization_credential": "credentials",
     "jwt": "JWT",
 }
-"""Types of the library that have another name here; the others are words already, with `_` between."""
+"""Our names for some of the library's types; the other types become readable by replacing `_` with a blank."""
 
 # ── our own patterns ──
 
 _GAPS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
-    # The library wants the end of a key. Head and tail of a long text, and a range of lines, often have none.
+    # The library only finds a key with its end line, which a clipped text or a range of lines often lacks.
     (
         "private key",
         "private key-----",
@@ -51,7 +51,7 @@ _GAPS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
             re.S,
         ),
     ),
-    # It knows the lengths that providers give their keys; proxies and servers of one's own give shorter ones.
+    # It expects the lengths of the providers' keys; proxies and self-hosted servers issue shorter ones.
     (
         "API key",
         "k",
@@ -59,7 +59,7 @@ _GAPS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
             r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf]))(?:sk|rk|pk)[-_](?:(?:ant|proj|or|live|test|svcacct)[-_])?(?=[A-Za-z_-]*\d)[\w-]{16,}"
         ),
     ),
-    # Not known to it: logins of Google, hooks of Slack, cookies, the lines of a .netrc.
+    # Kinds it does not know: Google access tokens, Slack webhooks, cookies, the lines of a .netrc.
     ("google access token", "ya29.", re.compile(r"(?<![A-Za-z0-9_])ya29\.[\w.-]{10,}")),
     ("slack webhook", "hooks.slack.com/services/", re.compile(r"(?<=hooks\.slack\.com/services/)[\w/]{10,}")),
     (
@@ -72,7 +72,7 @@ _GAPS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         "password",
         re.compile(r"(?i)\b(?:login|user)\s{1,20}\S{1,256}\s{1,20}password\s{1,20}(?P<value>[^\s$<*]\S{3,256})"),
     ),
-    # Keys of its own kinds that it does not know, or knows in another length.
+    # Vendors' keys that it does not know, or only in another length.
     (
         "API key",
         "",
@@ -102,13 +102,13 @@ _GAPS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         "client-key-data",
         re.compile(r"client-key-data\\*[\"']?:\s{0,4}\\*[\"']?(?P<value>[A-Za-z0-9+/=]{20,})"),
     ),
-    # The lines of a .pgpass, by the ports that such servers have.
+    # The lines of a .pgpass, recognised by the usual ports of PostgreSQL.
     (
         "password",
         ":",
         re.compile(r"(?m)^[\w.*-]{1,255}:(?:54\d\d|6432|\*):[\w.*-]{1,63}:[\w.*-]{1,63}:(?P<value>[^\s:]{4,256})$"),
     ),
-    # Of the schemes it knows two, and it wants longer values.
+    # It knows two of these schemes only, and expects longer values.
     (
         "credentials",
         "authorization",
@@ -118,10 +118,10 @@ _GAPS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         ),
     ),
 )
-"""What it is, a word in small letters without which it cannot be there, and how it looks."""
+"""Kinds of secrets: the name, a text in lower case that must occur for the pattern to be tried, and the pattern."""
 
-# Names that say their value is secret. The library judges the value too, so a short one, one of letters only, or one within
-# JSON within JSON stays; behind these names it is one whatever it looks like.
+# Endings of names whose value is secret. The library also judges the value, and so misses short ones, ones of letters only, and
+# those in JSON inside JSON; after these names any value may be a secret.
 _NAMED = (
     "password",
     "passwd",
@@ -144,48 +144,51 @@ _STRONG = re.compile(
     r"""(?ix) (?: passw(?:or)?d | passphrase | secret | (?:api|access|auth|secret|master|signing|encryption)[_-]?key
         | (?:access|auth|refresh|bearer)[_-]?token | (?<=[a-z][a-z_-])pwd | [_-](?:pass|pw) ) $"""
 )
-"""Names of secrets: whatever they are given is one."""
+"""Names whose value is always a secret."""
 
 _WEAK = re.compile(r"(?i)(?:token|[_-]key|authorization|(?<!\w)pwd)$")
-"""Names of secrets, and of much else: it depends on the value."""
+"""Names whose value may be a secret or something else: the value decides."""
 
 _IN_ADDRESS = re.compile(r"(?i)^(?:key|sig|auth)$|(?:token|signature)$")
 _QUOTED = re.compile(r"""(?<=")(?:[^"\\\n]|\\.)*+(?=")|(?<=')(?:[^'"\\\n]|\\[^"\n])*+(?=')""")
 _CLOSING = re.compile(
     r"""\\*["']\s{0,20}[:,}\]]"""
-)  # not the begin of a value: the end of a string in which a name stands last
+)  # not the beginning of a value, but the end of a string whose last word is a name
 _ESCAPED = re.compile(r"""(?<=")(?:[^"\\\n]|\\++(?!"))*+(?=\\*")|(?<=')(?:[^"'\\\n]|\\++(?!["']))*+(?=\\*')""")
 _OPEN = re.compile(r"""\\*["']""")
 _BARE = re.compile(r"""[^\s"'`,;&\\]{1,512}+""")
 _MORE = re.compile(r"""[^\s"'`,;&\\]*+""")
-"""A value reaches to its closing quote; in a JSON within a JSON to the next; without one to what could end it."""
+"""The extent of a value: to its closing quote; in JSON inside JSON to the next quote; unquoted, to the next separator."""
 
 _FOLDER = re.compile(r"(?i)[nrt]?(?:old)?pwd$")
 _NUMBER = re.compile(r"-?\d[\d.eE+-]*")
 _PLAIN_VALUE = re.compile(
     r"(?i)null|none|true|false|undefined|\$\{?\w+\}?|\$\(.*|[a-z_][a-z_.]*[(\[](?:\+\+|--)?[\w.]*(?:[+-]\d)?"
 )
-"""No secret: a constant, a reference to a variable, a piece of a program."""
+"""Values that are no secrets: constants, references to variables, pieces of program code."""
 
 _REFERENCE = re.compile(r"(?:[a-zA-Z_$][\w$]*(?:[?!]?\.|->|::))+(?P<last>[a-zA-Z_$][\w$]*)!?")
 _NAME_BEFORE = re.compile(r"([\w-]+) {0,4}(?::=|[:=]) {0,4}\Z")
 _OPERATOR = re.compile(r"(?:await|new|yield|typeof|not|lambda|async|function|if)\s+[a-zA-Z_$(]")
-"""A program takes it from somewhere: `options.apiKey`, `await keyOf(model)`."""
+"""Code that fetches a value from elsewhere: `options.apiKey`, `await keyOf(model)`."""
 
 _PLACEHOLDER = re.compile(
     r"(?i)<.*>|\$\{.*\}|\{\{.*|.*(?:\.\.\.|…|xxxx|\*\*\*).*|.*\byour[_-].*|.*_here\b.*|.*example$|change[_-]?me|string|password|secret|token"
 )
-"""What documentation and tests write where a secret would stand."""
+"""Placeholders that documentation and tests write instead of a secret."""
 
-"""Halves of characters."""
 _ESCAPES = re.compile(r"""\\[nrtbf]|\\{1,8}["']""")
 _MAX_NAME_CHARS = 100
 
 
 def secrets_in(text: str) -> tuple[Secret, ...]:
-    """The secrets of a text in their order, none over another. About 15 ms for 100,000 characters, growing with the text and no
-    faster: call it off the event loop for more than a few lines."""
-    found = [*_by_name(text), *_by_library(text), *_gaps(text)]  # the first knows what needs quotes
+    """The secrets in a text in their order, without overlaps. Takes about 15 ms for 100,000 characters, in proportion to the
+    length: call it off the event loop for more than a few lines."""
+    found = [
+        *_by_name(text),
+        *_by_library(text),
+        *_gaps(text),
+    ]  # of equal ones the first is kept, and only `_by_name` sets `quote`
     found.sort(key=lambda s: (s.start, -s.end))
     marks = [m.span() for m in _mark().finditer(text)] if found and "[masked " in text else []
     kept: list[Secret] = []
@@ -201,8 +204,8 @@ def secrets_in(text: str) -> tuple[Secret, ...]:
 
 
 def masked(text: str, named: Named = lambda kind, value: f"[masked {kind}]") -> str:
-    """The text with a mark in place of each secret. What stands around stays; a text without one comes back as it is, and marks
-    are left alone. A JSON text stays valid."""
+    """The text with a mark in place of each secret, and unchanged otherwise; marks already in it stay, and JSON stays valid.
+    `named` makes the marks."""
     parts: list[str] = []
     done = 0
     for secret in secrets_in(text):
@@ -214,7 +217,7 @@ def masked(text: str, named: Named = lambda kind, value: f"[masked {kind}]") -> 
 
 
 def marks_in(text: str) -> tuple[str, ...]:
-    """The marks with an id in a text: what a secret was shown as. Each once."""
+    """The marks with an id in a text, each once."""
     return tuple(dict.fromkeys(_WITH_ID.findall(text))) if "[masked " in text else ()
 
 
@@ -229,7 +232,7 @@ _WITH_ID = re.compile(r"\[masked [\w ]{1,60} #[0-9a-f]{8}\]")
 
 @cache
 def _mark() -> re.Pattern[str]:
-    """Marks as we make them, and nothing else: what only begins like one would hide a secret."""
+    """The pattern of exactly the marks that we make: text that only begins like a mark might hide a secret."""
     from redact_secret import artifact_manifest
 
     types: set[str] = {kind for detector in artifact_manifest()["detectors"] for kind in detector["types"]}
@@ -244,26 +247,28 @@ def _kind(type: str) -> str:
 
 
 def _by_library(text: str) -> Iterator[Secret]:
+    """The secrets that the library finds, without its known false alarms."""
     from redact_secret import scan
 
-    text = whole_text(text)  # it raises at these
-    # A word begins behind an escaped line end or quote as well: blanks in their place, so that the places stay the same.
+    text = whole_text(text)  # the library raises for unpaired surrogates
+    # A word may begin after an escaped line end or quote too; blanks in their place keep all positions the same.
     plain = _ESCAPES.sub(lambda m: " " * (len(m[0]) - 1) + (m[0][-1] if m[0][-1] in "\"'" else "\n"), text)
     for read in (text,) if plain == text else (text, plain):
         for finding in scan(read):
             value = text[finding.start : finding.end]
             if "xxxxxxxx" in value.lower():
-                continue  # what documentation writes
+                continue  # a placeholder of documentation
             if finding.type == "contextual_secret" and (
                 '"' in value or "\\" in value or _CLOSING.match(read, max(0, finding.start - 1))
             ):
-                continue  # of a name that stands last in a text of JSON it takes what follows for the value
+                continue  # after a name at the end of a JSON string the library takes the JSON that follows for the value
             if finding.type == "contextual_secret" and _in_program(text, finding.start, value):
                 continue
             yield Secret(finding.start, finding.end, _kind(finding.type))
 
 
 def _gaps(text: str) -> Iterator[Secret]:
+    """The secrets that our own patterns find."""
     lower = text.lower()
     for kind, word, pattern in _GAPS:
         for match in pattern.finditer(text) if word in lower else ():
@@ -271,7 +276,7 @@ def _gaps(text: str) -> Iterator[Secret]:
 
 
 def _by_name(text: str) -> Iterator[Secret]:
-    """The values of names that say they are secret."""
+    """The secrets that are given to a name such as `api_key`."""
     done = 0
     for found in _SIGN.finditer(text):
         before = text[max(0, found.start() - 30) : found.start()]
@@ -289,20 +294,22 @@ def _by_name(text: str) -> Iterator[Secret]:
         value = text[start:end]
         if in_address:
             value = value.partition("#")[0]
-        if not quoted and _taken(name, value, text, start):
+        if not quoted and _is_fetched(name, value, text, start):
             continue
         if len(value) < 4 or not _secret(name, sign["sign"], value, quoted=quoted, in_address=in_address):
             continue
         if len(value) >= 500 and not quoted and (more := _MORE.match(text, start + len(value))):
             value += more[0]
-        key = sign["key"] if len(sign["key"]) % 2 == 0 else sign["key"][-1:]  # pairs of backslashes belong to the name
+        key = (
+            sign["key"] if len(sign["key"]) % 2 == 0 else sign["key"][-1:]
+        )  # an even number of backslashes belongs to the name
         number = start == sign.end() and _NUMBER.fullmatch(value)
         done = start + len(value)
         yield Secret(start, done, "secret", key if number else "")
 
 
 def _name_start(text: str, at: int) -> int:
-    """Where the word begins that goes on at a place."""
+    """Where the word that contains position `at` begins."""
     least = max(0, at - _MAX_NAME_CHARS)
     while at > least and (text[at - 1].isalnum() or text[at - 1] in "_-"):
         at -= 1
@@ -310,7 +317,7 @@ def _name_start(text: str, at: int) -> int:
 
 
 def _value_span(text: str, at: int) -> tuple[int, int, bool]:
-    """Where the value begins that is given at a place, where it ends, and whether it stands in quotes."""
+    """Start and end of the value that is given at position `at`, and whether it is in quotes."""
     if _CLOSING.match(text, at):
         return at, at, False
     if text[at : at + 1] in {'"', "'"} and (whole := _QUOTED.match(text, at + 1)):
@@ -327,20 +334,22 @@ def _value_span(text: str, at: int) -> tuple[int, int, bool]:
 
 
 def _in_program(text: str, start: int, value: str) -> bool:
-    """A value without quotes that a program takes from somewhere."""
+    """True when an unquoted value is program code that fetches it from elsewhere."""
     name = _NAME_BEFORE.search(text, max(0, start - 80), start)
-    return bool(name and (_PLAIN_VALUE.fullmatch(value.rstrip(")]}>;")) or _taken(name[1], value, text, start)))
+    return bool(name and (_PLAIN_VALUE.fullmatch(value.rstrip(")]}>;")) or _is_fetched(name[1], value, text, start)))
 
 
-def _taken(name: str, value: str, text: str, start: int) -> bool:
-    """What stands at `start` is a program's way to the value: a field of a like name, or a word that wants more behind it. In an
-    environment it is the value."""
+def _is_fetched(name: str, value: str, text: str, start: int) -> bool:
+    """True when the text at `start` is code that fetches the value: a field with the name of a secret, or an operator such as
+    `await`. Names in upper case are environment variables, whose value is meant literally."""
     reference = _REFERENCE.fullmatch(value)
     field = reference and (_STRONG.search(reference["last"]) or _WEAK.search(reference["last"]))
     return bool(not name.isupper() and (field or _OPERATOR.match(text, start)))
 
 
 def _secret(name: str, sign: str, value: str, *, quoted: bool, in_address: bool) -> bool:
+    """True when the value given to this name is a secret. `sign` is the assignment between them, `in_address`: it is a parameter
+    of an address."""
     if (not quoted and _PLAIN_VALUE.fullmatch(value)) or _PLACEHOLDER.fullmatch(value):
         return False
     if _FOLDER.fullmatch(name) and value[0] in "/~":
@@ -351,7 +360,7 @@ def _secret(name: str, sign: str, value: str, *, quoted: bool, in_address: bool)
 
 
 def _looks_made(name: str, sign: str, value: str, *, quoted: bool) -> bool:
-    """A value no person would write in a sentence or a program: letters and digits; in an environment, any word."""
+    """True when a value looks generated: letters and digits, or quoted, and long enough; for environment variables, any word."""
     if _NUMBER.fullmatch(value) or " " in value or len(value) < 6:
         return False
     if name.lstrip("nrt").isupper() and sign == "=":
@@ -364,7 +373,7 @@ def _looks_made(name: str, sign: str, value: str, *, quoted: bool) -> bool:
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """A secret that was masked since the start, as it is."""
+    """A secret that was masked since the program started, with its real value."""
 
     id: str
     kind: str
@@ -372,27 +381,27 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 def allowed_by(entries: Collection[str], id: str, value: str) -> str:
-    """The entry of `secrets.allow` by which a secret is a false alarm, empty where there is none: its id, or a pattern that the
-    whole value fits. Without a value only ids count."""
+    """The entry of `secrets.allow` that declares a secret a false alarm: its id, or a pattern that matches the whole value; empty
+    for none. Without a value only ids count."""
     if id in entries:
         return id
     return next((pattern for pattern in entries if fnmatchcase(value, pattern)), "") if value else ""
 
 
 class Masking:
-    """Masks with ids, so that a model can tell one secret from another: the same one has the same id, on this machine for ever.
+    """Masks secrets with ids, so that a model can tell them apart: on one machine, one secret always has the same id.
 
-    `key` is the machine's own: without it nobody can try out which value an id stands for. What was masked is remembered in
-    memory only, for the person to look at.
+    `key` is the machine's own; without it nobody can find the value of an id by trial. What was masked is kept in memory only,
+    for the person to look at.
     """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
         self.on = True
         self.allowed: Collection[str] = ()
-        """False alarms: ids, and patterns (`*` for anything) that the whole value fits."""
+        """False alarms: ids, and patterns (`*` for anything) that match the whole value."""
         self.seen: dict[str, Seen] = {}
-        """By id, in the order in which they came."""
+        """The masked secrets by id, in the order in which they were found."""
 
     def __call__(self, text: str) -> str:
         """The text for a model and the record."""
@@ -410,17 +419,17 @@ _KEY_END = re.compile(r"-----END [A-Z ]{0,40}-----")
 
 
 class MaskedLines:
-    """Masks a text that comes in pieces: gives what no later piece can change, line by line."""
+    """Masks a text that arrives in pieces; releases whole lines, which no later piece can change."""
 
     MAX_HELD_CHARS = 16_000
-    """Characters held back at most for a line, or a private key, that does not end."""
+    """Characters held back at most while a line or a private key has no end yet."""
 
     def __init__(self, mask: Callable[[str], str]) -> None:
         self._mask = mask
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """What can be shown now."""
+        """The masked text that can be shown after this piece."""
         self._held += piece
         cut = max(self._held.rfind("\n"), self._held.rfind("\r")) + 1
         cut = min(cut, self._open_key(cut))
@@ -430,15 +439,15 @@ class MaskedLines:
         return self._mask(ready) if ready else ""
 
     def waited(self) -> str:
-        """What can be shown when nothing more has come for a while: a line without an end, but no beginning of a private key."""
+        """The masked text that can be shown after a pause in the input: an unfinished line, but no unfinished private key."""
         return "" if self._open_key(len(self._held)) < len(self._held) else self.rest()
 
     def _open_key(self, end: int) -> int:
-        """Where a private key begins that has not ended before `end`; `end` where there is none."""
+        """The position of a private key that begins before `end` and does not end there; `end` where there is none."""
         opened = self._held.rfind("-----BEGIN ", 0, end)
         return end if opened < 0 or _KEY_END.search(self._held, opened, end) else opened
 
     def rest(self) -> str:
-        """What is left at the end."""
+        """The masked text that is still held back, after the last piece."""
         ready, self._held = self._held, ""
         return self._mask(ready) if ready else ""

@@ -1,6 +1,7 @@
-"""JSON schemas of tools, as model providers take them: one normal form that all of them do.
+"""Converts JSON schemas of tools into one normal form that all model providers accept.
 
-A schema is foreign data: any part of it may be nonsense. The same one always gives the same: requests keep their beginning.
+A schema is foreign data: any part of it may be invalid. Equal schemas always give equal results, so that the beginning of
+requests stays the same for the providers' caches.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ import msgspec
 Schema = dict[str, Any]
 
 MAX_DEPTH = 20
-"""Levels of schemas in one another; what is below may be anything."""
+"""Levels of nesting that are kept; deeper schemas become empty ones, which allow anything."""
 
 MAX_NODES = 2_000
-"""Schemas in one tool's, its references written out; what comes after may be anything."""
+"""Schemas within one tool's schema, after references are expanded; further ones become empty, which allows anything."""
 
 MAX_KEY_LENGTH = 64
-"""Characters of an argument's name that every provider takes."""
+"""Longest name of an argument, in characters, that every provider accepts."""
 
 _TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 _ALIASES = {
@@ -35,32 +36,32 @@ _ALIASES = {
     "dict": "object",
     "map": "object",
 }
-"""What people write for types who think in their programming language."""
+"""Names of types from programming languages that people write instead of JSON's."""
 
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 _OF_OBJECTS = ("properties", "required", "additionalProperties")
 _LARGEST = 2**63
-"""Above it a limit is none: a number that no provider reads."""
+"""Larger limits are left out, since providers cannot read such numbers."""
 
 _LARGEST_COUNT = 2**31 - 1
-_PYTHONS = re.compile(r"\(\?(?![:=!]|<[=!])|\\[AZz]|[*+?}]\+")
-"""Of Python's expressions what others do not know."""
+_PYTHON_ONLY = re.compile(r"\(\?(?![:=!]|<[=!])|\\[AZz]|[*+?}]\+")
+"""Syntax of Python's regular expressions that JavaScript does not have."""
 
 _PLAIN_KEY = re.compile(rf"[a-zA-Z0-9_.-]{{1,{MAX_KEY_LENGTH}}}")
 
 
 class ToolSchema(msgspec.Struct, frozen=True):
-    """A schema in the normal form, and the `choices` that it left out: lists of arguments of which one must be given."""
+    """A schema in the normal form, and the `choices` that it cannot express: sets of arguments, one of which must be given."""
 
     schema: Schema
     choices: tuple[tuple[str, ...], ...] = ()
 
 
 def normal(schema: Mapping[str, Any]) -> ToolSchema:
-    """A tool's schema as every provider takes it: of an object, without references, `oneOf`, `allOf` or alternatives at its root,
-    lists with items, known types only, names of arguments as `required` that are there. Keywords that only narrow what is allowed
-    may be gone: the tool looks at its arguments itself. A schema in this form stays as it is."""
+    """A tool's schema in the normal form: an object at the root, no references, no `oneOf` or `allOf`, no alternatives at the
+    root, arrays with `items`, known types only, and only existing arguments in `required`. Keywords that only restrict values may
+    be dropped: the tool checks its arguments itself. A schema in this form is unchanged."""
     walk = _Walk(schema)
     whole = walk.node(schema, 0)
     branches = [branch for branch in _dicts(whole.get("anyOf")) if _object(branch)]
@@ -81,8 +82,8 @@ def normal(schema: Mapping[str, Any]) -> ToolSchema:
 
 
 def plain_keys(schema: Schema) -> tuple[Schema, dict[str, str]]:
-    """The schema with names of arguments, at every level, that providers take (`$filter` becomes `_filter`), and what each new
-    name was before."""
+    """The schema with names of arguments that providers accept, at every level (`$filter` becomes `_filter`), and the old name of
+    each new one."""
     names = list(dict.fromkeys(_keys(schema)))
     odd = [name for name in names if not _PLAIN_KEY.fullmatch(name)]
     renamed: dict[str, str] = {}
@@ -99,8 +100,10 @@ def plain_keys(schema: Schema) -> tuple[Schema, dict[str, str]]:
 
 
 def restored_keys(arguments: object, renamed: Mapping[str, str], *schemas: Schema) -> object:
-    """A call's arguments with the names that the tool itself has for them. `schemas`: what they may be, with the names that were
-    sent; what these do not name is the caller's own and stays, and where they say nothing at all, every new name counts."""
+    """A call's arguments with the tool's own names for them, by `renamed` (old names by new ones).
+
+    `schemas` are the alternative schemas of these arguments, with the new names. Keys that they do not name are free keys of the
+    caller and stay; without any schema every new name is replaced."""
     known = {name for one in _open(schemas) for name in _properties(one)} or ({} if any(schemas) else renamed)
     if isinstance(arguments, dict):
         fields = cast("dict[str, object]", arguments)
@@ -115,35 +118,35 @@ def restored_keys(arguments: object, renamed: Mapping[str, str], *schemas: Schem
 
 
 def _open(schemas: Iterable[Schema]) -> Iterator[Schema]:
-    """The schemas, with alternatives in the place of what has such."""
+    """The schemas and, after each, its alternatives."""
     for one in schemas:
         yield one
         yield from _open(_dicts(one.get("anyOf")))
 
 
 def _below(schemas: Sequence[Schema], name: str) -> list[Schema]:
-    """What may stand under a name."""
+    """The alternative schemas for the value of an argument."""
     found = [_mapping(_properties(one)[name]) for one in _open(schemas) if name in _properties(one)]
     return found or [_mapping(one["additionalProperties"]) for one in _open(schemas) if "additionalProperties" in one]
 
 
 class _Walk:
-    """One way through a schema, whose references are looked up in its root."""
+    """One conversion of a schema; `root` is where references are looked up."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
         self._left = MAX_NODES
 
     def node(self, given: object, depth: int, inside: frozenset[str] = frozenset(), *, branch: bool = False) -> Schema:
-        """One schema of it; an empty one for what is none. `inside`: the references that led here. `branch`: what it requires may
-        be named at the root."""
+        """The normal form of one schema within the tool's; empty where it is none. `inside` are the references that led here;
+        `branch`: it is an alternative at the root, so the properties it requires may be defined there."""
         self._left -= 1
         node = _mapping(given)
         if not node or depth > MAX_DEPTH or self._left < 0:
             return {}
         while isinstance(place := node.get("$ref"), str):
             about = {k: v for k, v in node.items() if k != "$ref"}
-            if place in inside:  # it contains itself
+            if place in inside:  # a recursive schema
                 return self.node(about, depth, inside, branch=branch)
             inside |= {place}
             node = {**self._resolve(place), **about}
@@ -155,7 +158,7 @@ class _Walk:
             plain = _both(plain, self.node(part, depth + 1, inside, branch=free))
         given = (branch for key in ("anyOf", "oneOf") for branch in _list(node.get(key)))
         branches = [self.node(branch, depth + 1, inside, branch=free) for branch in given]
-        if branches and {} not in branches and "anyOf" not in plain:  # else anything is allowed
+        if branches and {} not in branches and "anyOf" not in plain:  # an empty alternative allows anything
             branches = _distinct(branches)
             plain = _both(plain, branches[0]) if len(branches) == 1 else {**plain, "anyOf": branches}
         return plain if free else _with_branches_alone(plain)
@@ -182,11 +185,13 @@ class _Walk:
         if possible := {str(name): one for name, one in named.items() if one is not False}:
             fields["properties"] = {name: self.node(one, depth + 1, inside) for name, one in possible.items()}
         older = [name for name, one in named.items() if _mapping(one).get("required") is True]
-        names = dict.fromkeys((*_names(node.get("required")), *older))  # the oldest form says it beside the name
+        names = dict.fromkeys(
+            (*_names(node.get("required")), *older)
+        )  # the oldest drafts put `required: true` into the property
         if required := [n for n in names if n in _properties(fields) or (free and n not in named)]:
             fields["required"] = required
         more: object = node.get("additionalProperties")
-        if patterns := [*_mapping(node.get("patternProperties")).values()]:  # names that are none of `properties`
+        if patterns := [*_mapping(node.get("patternProperties")).values()]:  # for names that are not in `properties`
             more = _mapping(patterns[0]) or True if len(patterns) == 1 and more is False else True
         if isinstance(more, bool):
             fields["additionalProperties"] = more
@@ -195,7 +200,7 @@ class _Walk:
         return fields
 
     def _items(self, node: Mapping[str, Any], depth: int, inside: frozenset[str]) -> Schema:
-        """What a list may hold. Of one that says it place by place, any of that."""
+        """The schema of an array's items. Where the array defines them position by position, any of those schemas."""
         every = [node["items"]] if isinstance(node.get("items"), dict) else _list(node.get("items"))
         places = [*_list(node.get("prefixItems")), *every]
         kinds = _distinct([self.node(one, depth + 1, inside) for one in places])
@@ -204,7 +209,7 @@ class _Walk:
         return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
 
     def _resolve(self, place: str) -> Mapping[str, Any]:
-        """What a reference within the schema names; empty for one that leads nowhere, or elsewhere."""
+        """The schema that a reference points to; empty where it points to nothing, or outside of this document."""
         found: object = self._root if place.startswith("#") else None
         for step in place.split("/")[1:]:
             name = step.replace("~1", "/").replace("~0", "~")
@@ -214,6 +219,7 @@ class _Walk:
 
 
 def _annotated(node: Mapping[str, Any]) -> Schema:
+    """The description, format, default and pattern of a schema, as far as they are valid."""
     plain: Schema = {k: _whole_text(v) for k in ("description", "format") if isinstance(v := node.get(k), str) and v}
     if isinstance(default := node.get("default"), str | int | float | bool) and _distinct([default]):
         plain["default"] = default
@@ -223,7 +229,7 @@ def _annotated(node: Mapping[str, Any]) -> Schema:
 
 
 def _bounded(node: Mapping[str, Any]) -> Schema:
-    """Limits, in today's form: an older one says `exclusiveMinimum: true`."""
+    """The limits of a schema, in the present form; older drafts have `exclusiveMinimum: true` beside `minimum`."""
     plain: Schema = {}
     for name in _NUMBERS:
         value = node.get(name)
@@ -243,6 +249,7 @@ def _bounded(node: Mapping[str, Any]) -> Schema:
 
 
 def _kinds(node: Mapping[str, Any]) -> list[str]:
+    """The types that a schema allows, given or implied by its keywords."""
     given = node.get("type")
     named = [str(kind).lower() for kind in (_list(cast("object", given)) or [given])]
     kinds = [kind for kind in dict.fromkeys(_ALIASES.get(kind, kind) for kind in named) if kind in _TYPES]
@@ -254,8 +261,8 @@ def _kinds(node: Mapping[str, Any]) -> list[str]:
 
 
 def _with_branches_alone(plain: Schema) -> Schema:
-    """A part whose alternatives have nothing beside them that they share, as some providers want them: it stands in each of them.
-    Objects become one that has the properties of all; of what else holds others, the alternatives are left out."""
+    """The schema without keywords beside `anyOf`, which some providers refuse: they are merged into each alternative. For objects
+    the alternatives become one object with the properties of all; for arrays and maps they are dropped."""
     branches = _dicts(plain.get("anyOf"))
     shared = {key: value for key, value in plain.items() if key not in {"anyOf", "description", "default"}}
     if not branches or not shared:
@@ -266,7 +273,7 @@ def _with_branches_alone(plain: Schema) -> Schema:
         for branch in branches:
             properties = {**_properties(branch), **properties}
         united = alone | shared | {"properties": properties}
-        united.pop("additionalProperties", None)  # each speaks of its own properties only
+        united.pop("additionalProperties", None)  # it was meant for the properties of one alternative only
         return united
     if "items" in shared or "additionalProperties" in shared:
         return alone | shared
@@ -274,12 +281,12 @@ def _with_branches_alone(plain: Schema) -> Schema:
 
 
 def _whole_text(text: str) -> str:
-    """Without halves of characters, which nobody can send."""
+    """The text with unpaired surrogates replaced, which cannot be sent."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _kind_of(value: object) -> str:
-    """The type of a value of JSON."""
+    """The JSON type of a value."""
     if isinstance(value, bool):
         return "boolean"
     kinds = ((str, "string"), (int, "integer"), (float, "number"), (list, "array"), (dict, "object"))
@@ -287,7 +294,7 @@ def _kind_of(value: object) -> str:
 
 
 def _both(first: Schema, second: Schema) -> Schema:
-    """What two schemas say together; where they differ, the first."""
+    """Two schemas merged; where they contradict, the first one counts."""
     merged = {**second, **first}
     if "properties" in first and "properties" in second:
         merged["properties"] = {**_properties(second), **_properties(first)}
@@ -296,7 +303,7 @@ def _both(first: Schema, second: Schema) -> Schema:
     if "properties" in merged and "type" not in first:
         merged["type"] = second.get("type", "object")
     if merged.get("type") == "object" and "additionalProperties" in merged:
-        merged.pop("additionalProperties")  # each speaks of its own properties only
+        merged.pop("additionalProperties")  # it was meant for the properties of one of the two only
     kinds = _list(merged.get("type")) or [merged.get("type", "object")]
     if "array" in kinds:
         merged.setdefault("items", {})
@@ -317,6 +324,7 @@ def _mapping(value: object) -> Schema:
 
 
 def _keys(schema: object) -> Iterator[str]:
+    """The names of all arguments in a schema, at every level."""
     if not isinstance(schema, dict):
         return
     node = cast("Schema", schema)
@@ -328,7 +336,7 @@ def _keys(schema: object) -> Iterator[str]:
 
 
 def _with_keys(schema: object, names: Mapping[str, str]) -> Schema:
-    """The schema, in the normal form, with these names of arguments exchanged."""
+    """The schema, which is in the normal form, with its arguments renamed (`names`: old to new)."""
     node = dict(cast("Schema", schema))
     if properties := _properties(node):
         node["properties"] = {names.get(name, name): _with_keys(one, names) for name, one in properties.items()}
@@ -355,12 +363,12 @@ def _list(value: object) -> list[Any]:
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
-    """Each once; without what JSON has no form for."""
+    """The values without duplicates and without those that JSON cannot represent."""
     found: dict[str, Any] = {}
     for value in values:
         try:
             written = json.dumps(value, sort_keys=True, allow_nan=False)
-            msgspec.json.encode(value)  # which has no form for halves of characters
+            msgspec.json.encode(value)  # raises for unpaired surrogates
         except (TypeError, ValueError, OverflowError, RecursionError):
             continue
         found.setdefault(written, value)
@@ -368,14 +376,14 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
 
 
 def _compiles(pattern: str) -> bool:
-    """Where Python's and JavaScript's expressions are the same: either may look at it."""
+    """True when a pattern is valid in Python and uses nothing that JavaScript lacks: either may evaluate it."""
     try:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError):
         return False
-    return not _PYTHONS.search(pattern)
+    return not _PYTHON_ONLY.search(pattern)
 
 
 def choice_words(choices: Sequence[Sequence[str]]) -> str:
-    """A sentence on arguments of which one must be given; empty for none."""
+    """A sentence that says which sets of arguments are alternatives, one of which must be given; empty for none."""
     return f"Needs {' or '.join(' and '.join(names) for names in choices)}." if choices else ""
