@@ -23,7 +23,7 @@ from ctxchat.core.tokens import TokenCounter, rough_count
 from ctxchat.core.working_set import (
     CLOSING,
     CurrentFile,
-    Edit,
+    EditPlace,
     edits_in,
     newest,
     not_in_view,
@@ -221,7 +221,7 @@ def test_what_was_read_in_part_or_edited_in_view_is_shown_and_what_was_read_whol
         before = [Message(1, "user", "one"), Message(2, "assistant", "ok")]
         return Ledger(groups=group_messages([*before, call, Message(4, "tool", "done", call_id="a")]))
 
-    file = CurrentFile("a.py", ("a.py",), "    1\tx", tokens=9, edited=(Edit(0, ("x",)),))
+    file = CurrentFile("a.py", ("a.py",), "    1\tx", tokens=9, edited=(EditPlace(0, ("x",)),))
     for name, arguments, left in (
         ("read_file", '{"path": "a.py"}', ()),
         ("write_file", '{"path": "a.py", "content": "x"}', ()),
@@ -279,7 +279,7 @@ def test_a_place_whose_edit_stays_in_view_gives_way_to_others() -> None:
     ]
     left = not_in_view(files, ledger, ["g1", "g2", "g4", "g6"])
     assert [(file.path, file.edited) for file in left] == [
-        ("a.py", (Edit(699, ("gauge 700 = 4900",)),)),
-        ("c.py", (Edit(299, ("gauge 300 = 2100",)),)),
+        ("a.py", (EditPlace(699, ("gauge 700 = 4900",)),)),
+        ("c.py", (EditPlace(299, ("gauge 300 = 2100",)),)),
         ("b.py", edits_in(text, near["b.py"])),
     ]

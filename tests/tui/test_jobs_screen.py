@@ -50,6 +50,11 @@ async def test_whoever_leaves_is_asked_about_what_would_end_and_not_about_what_g
         await pilot.press("ctrl+q")
         await until(pilot, lambda: isinstance(app.screen, Leaving) and "j1  sleep 300" in words(app))
         await pilot.press("escape")
+        await pilot.press(*"/new", "enter")
+        await until(pilot, lambda: isinstance(app.screen, Leaving))
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.session is session and jobs.rows[0].running
         await pilot.press(*"/jobs", "enter")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and "j1" in words(app))
         await pilot.press("l")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ctxchat.core.errors import CtxchatError
 from ctxchat.presentation.text import one_line
 from ctxchat.presentation.usage_text import count
+from ctxchat.tui.actions.sessions import may_leave
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -212,9 +213,5 @@ async def help_(app: CtxchatApp, argument: str = "") -> None:
 
 async def quit_(app: CtxchatApp, argument: str = "") -> None:
     """Close the session and leave; asked first where commands run in the background that would end, and not twice."""
-    from ctxchat.tui.panels.jobs import Leaving
-
-    background = app.session.background if app.session else None
-    ending = [row for row in background.rows if row.running and not row.goes_on] if background else []
-    if not ending or isinstance(app.screen, Leaving) or await app.ask(Leaving(ending)):
+    if await may_leave(app):
         await app.leave()

@@ -44,7 +44,18 @@ async def new_session(app: CtxchatApp, argument: str = "") -> None:
     await _switch(app, "")
 
 
+async def may_leave(app: CtxchatApp) -> bool:
+    """Whether the session may be left; asked where commands run in the background that end with it, and not twice."""
+    from ctxchat.tui.panels.jobs import Leaving
+
+    background = app.session.background if app.session else None
+    ending = [row for row in background.rows if row.running and not row.goes_on] if background else []
+    return not ending or isinstance(app.screen, Leaving) or bool(await app.ask(Leaving(ending)))
+
+
 async def _switch(app: CtxchatApp, session: str) -> None:
+    if not await may_leave(app):
+        return
     first = bool(app.controller.trouble)
     await app.controller.switch(session)
     if first:
@@ -58,6 +69,9 @@ async def branch(app: CtxchatApp, argument: str = "") -> None:
 
 async def go_on_in(app: CtxchatApp, branched: str) -> None:
     """Open a branch that was just made."""
+    if not await may_leave(app):
+        app.chat.notice("info", "The branch is there, in /sessions; you are where you were.")
+        return
     await app.controller.switch(branched)
     app.chat.notice("info", "You are in a branch now. The session it came from is as it was.")
 
@@ -67,6 +81,8 @@ async def handoff(app: CtxchatApp, argument: str = "") -> None:
     from ctxchat.tui.panels.handoff import HandoffScreen
 
     session = app.controller.idle_session()
+    if not await may_leave(app):
+        return
     text = await app.ask(HandoffScreen(session.handoff, argument, await session.handoff.draft(argument)))
     if text is None:
         return

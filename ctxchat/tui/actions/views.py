@@ -12,7 +12,7 @@ from ctxchat.presentation.cache_text import cache_sentences
 from ctxchat.presentation.spending_text import limit_lines, spending_lines, wanted_amount, wanted_limit
 from ctxchat.presentation.usage_text import sentence
 from ctxchat.tui.actions.compaction import free_up
-from ctxchat.tui.actions.sessions import go_on_in
+from ctxchat.tui.actions.sessions import go_on_in, may_leave
 from ctxchat.tui.starting import tell_servers
 
 if TYPE_CHECKING:
@@ -137,6 +137,8 @@ async def search(app: CtxchatApp, argument: str = "") -> None:
         return
     session_id, group = found if isinstance(found, tuple) else (found, "")
     if session_id != app.controller.open_session().id:
+        if not await may_leave(app):
+            return
         await app.controller.switch(session_id)
     if group:
         app.chat.transcript.go_to(group)

@@ -64,6 +64,7 @@ class JobsScreen(Listing[None]):
     def apply_filter(self) -> None:
         at = self.rows.current.id if self.rows.current else ""
         self.set_items(self.holding(self._jobs, lambda job: f"{job.id} {job.command}"), at, lambda job: job.id)
+        self.refresh_bindings()  # one may have ended
         running = sum(job.running for job in self._jobs)
         self.head(f"{running} running, {count(len(self._jobs), 'command')}" if self._jobs else "")
 
@@ -85,6 +86,12 @@ class JobsScreen(Listing[None]):
         said = self._tails.get(item.id) or "It has said nothing yet."
         return Content(f"{said}\n{clean(item.moved)}".rstrip())
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only a command that runs can be ended, or let go on."""
+        if action in {"stop", "keep"} and self.is_mounted:
+            return bool(self.rows.current and self.rows.current.running)
+        return super().check_action(action, parameters)
+
     async def action_keep(self) -> None:
         """The one under the cursor goes on when the session is closed; once more, and it ends then."""
         job: JobRow | None = self.rows.current
@@ -105,7 +112,7 @@ class JobsScreen(Listing[None]):
 
 
 class Leaving(Confirm):
-    """Whether the commands that run in the background end, for whoever leaves."""
+    """Asks whether to leave a session whose background commands end with it."""
 
     def __init__(self, ending: Sequence[JobRow]) -> None:
         super().__init__(
