@@ -1,5 +1,5 @@
-"""What the screens over the chat are made of: a heading, keys at the bottom, a way back, errors said instead of raised; and what
-several of them are: lists that words narrow, lists that write into the person's settings, short questions in a box."""
+"""Base classes of the screens over the chat: panels with a heading, a line of keys, a way back, and errors that are shown instead
+of raised; lists with a filter; lists that edit the person's settings; dialogs with a short question."""
 
 from __future__ import annotations
 
@@ -39,37 +39,38 @@ CONFIRM_PAUSE_S = 0.5
 """Seconds without a key before enter confirms."""
 
 WAYS_BACK = frozenset({"back", "say(False)"})
-"""Actions whose key is shown however narrow it gets."""
+"""Actions whose keys are shown however narrow the window is: those that leave the screen."""
 
 KEY_PADDING_COLUMNS = 3
-"""Columns a key takes beside its words: one inside, two after it."""
+"""Cells that a key in the footer takes beside its text: one inside, two after it."""
 
 
 class Heading(Line):
-    """What this is at the left, what it says at the right: the longest of several ways to say it that fits."""
+    """The top line of a panel: its name at the left, and at the right the longest of several texts that fits."""
 
     def __init__(self, left: str = "") -> None:
         super().__init__(classes="panel-heading")
         self._left = Content.styled(left, "bold $text-accent")
-        self._rights: Sequence[Content] = ()
+        self._right_texts: Sequence[Content] = ()
 
     def show_heading(self, left: str, *rights: Content | str) -> None:
-        """From now on; what follows three spaces in `left` is its quieter part. `rights` the longest first."""
-        name, _, rest = clean(left).partition("   ")
-        self._left = Content.assemble((name, "bold $text-accent"), (f"   {rest}" if rest else "", MUTED))
-        self._rights = [r if isinstance(r, Content) else Content.styled(clean(r), MUTED) for r in rights]
+        """Show these texts. What follows three spaces in `left` is muted; `rights` say the same, the longest first."""
+        name, _, muted = clean(left).partition("   ")
+        self._left = Content.assemble((name, "bold $text-accent"), (f"   {muted}" if muted else "", MUTED))
+        self._right_texts = [r if isinstance(r, Content) else Content.styled(clean(r), MUTED) for r in rights]
         self.refresh()
 
     def draw_line(self, width: int) -> Content:
-        for left in (40, 24):  # a shorter way to say it rather than half a title
+        for left in (40, 24):  # cells kept for the left: rather a shorter text at the right than half a title
             room = width - min(self._left.cell_length, left) - 2
-            if right := next((r for r in self._rights if r.cell_length <= room), None):
+            if right := next((r for r in self._right_texts if r.cell_length <= room), None):
                 return spread(self._left, right, width)
         return spread(self._left, Content(""), width)
 
 
 class PanelKeys(Footer):
-    """The line of keys: the way back always, of the others as many as fit whole. Textual's own would cut the end off."""
+    """The footer: always the keys that leave the screen, and as many of the others as fit whole. Textual's own cuts the end
+    off."""
 
     def __init__(self) -> None:
         super().__init__(compact=True, show_command_palette=False)
@@ -78,10 +79,10 @@ class PanelKeys(Footer):
         idle = self.screen.idle if isinstance(self.screen, Panel) else frozenset[str]()
         keys = [key for key in super().compose() if isinstance(key, FooterKey) and key.action not in idle]
         back = [key for key in keys if key.action in WAYS_BACK]
-        room = self.screen.size.width - sum(_columns(key) for key in back)
+        room = self.screen.size.width - sum(_cells_of_key(key) for key in back)
         for key in sorted((key for key in keys if key not in back), key=lambda key: key.action == "find"):
-            if _columns(key) <= room:  # what is too long gives its place to what is not
-                room -= _columns(key)
+            if _cells_of_key(key) <= room:  # after one that is too long, a shorter one may still fit
+                room -= _cells_of_key(key)
                 yield key
         yield from back
 
@@ -89,26 +90,27 @@ class PanelKeys(Footer):
         self.refresh(recompose=True)
 
 
-def _columns(key: FooterKey) -> int:
+def _cells_of_key(key: FooterKey) -> int:
     return len(key.key_display) + len(key.description) + KEY_PADDING_COLUMNS
 
 
 class Over(CurrentSizeScreen[Result]):
-    """Lies over the chat, or over another such screen. Made of its `body`, with its keys below it."""
+    """A screen over the chat, or over another such screen: its `body`, and its keys below."""
 
     CSS_PATH = STYLE / "panels.tcss"
     BINDINGS = [Binding("escape", "back", "back")]
 
     def body(self) -> ComposeResult:
-        """What is in it."""
+        """The widgets in it."""
         return ()
 
     def action_back(self) -> None:
-        """Out of the screen with nothing chosen."""
+        """Leave the screen with nothing chosen."""
         self.dismiss(None)
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
-        """As Textual's, which closes whatever is on top: this one, and before it what lies over it; once."""
+        """Close this screen, and before it those that lie over it; nothing if it is closed already. Textual's own closes
+        whichever screen is on top."""
         stack = self.app.screen_stack
         if self not in stack:
             return AwaitComplete.nothing()
@@ -118,11 +120,11 @@ class Over(CurrentSizeScreen[Result]):
 
 
 class Panel(Over[Result]):
-    """All of the window. Esc leaves a field first, then the screen."""
+    """A screen that fills the window, with a heading. Esc leaves a field first, then the screen."""
 
     DEFAULT_CLASSES = "panel"
     HOME: ClassVar[type[Widget]] = Rows
-    """Where the focus is at rest, if there is one of these."""
+    """The kind of widget that has the focus unless a person moves it: the first of this kind, if there is one."""
 
     def compose(self) -> ComposeResult:
         yield Heading(self.title or "")
@@ -134,7 +136,7 @@ class Panel(Over[Result]):
 
     @property
     def home(self) -> Widget | None:
-        """Where the focus is at rest; None for nowhere in particular."""
+        """The widget that has the focus unless a person moves it; None for none."""
         return next(iter(self.query(self.HOME)), None)
 
     @property
@@ -144,43 +146,44 @@ class Panel(Over[Result]):
 
     @property
     def idle(self) -> frozenset[str]:
-        """Actions whose keys are not told now: there is nothing they could be for, and pressed they say so."""
+        """Actions whose keys the footer leaves out now, as there is nothing to use them on; pressed, they say so."""
         return frozenset()
 
     def head(self, *rights: Content | str, left: str = "") -> None:
-        """What the heading says."""
+        """Set the heading: `left` (else the title), and at the right the longest of `rights` that fits."""
         self.query_one(Heading).show_heading(left or self.title or "", *rights)
 
     def on_rows_chosen(self, event: Rows.Chosen) -> None:
         self.action_choose()
 
     def action_choose(self) -> object:
-        """What Enter does with a row, and so does a double click; nothing, where rows are only looked at."""
+        """Act on the row under the cursor, after Enter or a double click; here nothing, for lists that are only looked at."""
 
     def action_back(self) -> None:
-        """Out of a field, or out of the screen with nothing chosen."""
+        """Leave the field; outside of a field, leave the screen with nothing chosen."""
         if isinstance(self.focused, Input) and (home := self.home):
             self.set_focus(home)
         else:
             super().action_back()
 
     def reread(self, loaded: Loaded) -> None:
-        """The settings were edited."""
+        """Take over settings that were edited meanwhile."""
 
     def opened_again(self) -> None:
-        """The key that opened this was pressed once more."""
+        """Handle the key that opened this screen, pressed once more: close it."""
         self.dismiss(None)
 
     def notify_here(self, text: str, *, error: bool = False) -> None:
-        """In a corner."""
+        """Show a text in a corner of the screen for a while."""
         self.notify(clean(text), severity="error" if error else "information", markup=False)
 
     async def sure(self, question: str) -> bool:
-        """Asked before a letter changes what the model sees: letters are typed by mistake. In a worker."""
+        """Ask whether to do something whose key is a letter and that changes what the model sees, as letters are typed by
+        mistake. Only within a worker."""
         return bool(await self.app.push_screen_wait(Confirm(question)))
 
     async def attempt(self, work: Awaitable[Value]) -> Value | None:
-        """The result of something that may fail; a failure is said and gives None."""
+        """The result of `work`; if that raises a `CtxchatError`, the error is shown and the result is None."""
         try:
             return await work
         except CtxchatError as problem:
@@ -189,24 +192,25 @@ class Panel(Over[Result]):
 
 
 class Listing(Panel[Result]):
-    """A list, a field whose words narrow it, and below them what is to be known `about` the item under the cursor."""
+    """A list, a field whose words filter it, and below them (where `ABOUT`) a description of the item under the cursor."""
 
     COLUMNS: ClassVar[Sequence[Column]]
     EMPTY = ""
-    """What is said where there is nothing at all."""
+    """The text in place of the list if there are no items at all."""
 
     NOT_FOUND = "Nothing found."
-    """What is said where nothing holds the words in the field."""
+    """The text in place of the list if no item has the words in the field."""
 
     FILTER_PLACEHOLDER = "part of a name"
-    """What the field says while it is empty."""
+    """The text in the field while it is empty."""
 
     ABOUT = True
+    """Whether there is a description below the list."""
 
     OF_ITEMS: ClassVar = frozenset(
         {"choose", "find", "remove", "allow", "default", "rename", "fork", "delete", "edit", "stop"}
     )
-    """What is done with something in the list."""
+    """Actions on an item of the list."""
 
     BINDINGS = [Binding("slash", "find", "find", key_display="/")]
 
@@ -221,36 +225,36 @@ class Listing(Panel[Result]):
             yield Static(id="about", markup=False)
 
     def cells(self, item: Any, /) -> Sequence[Cell]:
-        """The line of an item."""
+        """The cells of an item, one for each of `COLUMNS`."""
         raise NotImplementedError
 
     def describe_item(self, item: Any, /) -> Content | str:
-        """What is to be known of it; of None, where nothing is shown."""
+        """The description of the item under the cursor, or of None if the list is empty."""
         raise NotImplementedError
 
     def apply_filter(self) -> None:
-        """The words in the field are others."""
+        """Show the items that have the words in the field, as these have changed."""
         raise NotImplementedError
 
     @property
     def words(self) -> str:
-        """What stands in the field."""
+        """The text in the field."""
         return self.query_one(Input).value
 
     @property
     def nothing(self) -> str:
-        """What is said where no item is shown."""
+        """The text in place of the list if no item is shown."""
         return self.NOT_FOUND if self.words else self.EMPTY
 
     def holding(self, items: Iterable[Value], text: Callable[[Value], str]) -> list[Value]:
-        """Those whose text holds all the words in the field."""
+        """The items whose `text` has all the words in the field, in upper or lower case."""
         wanted = self.words.casefold().split()
         return [item for item in items if all(word in text(item).casefold() for word in wanted)]
 
     def set_items(self, items: Sequence[Value], at: object, key: Callable[[Value], object] = lambda item: item) -> None:
-        """Show these, with the cursor on the one that has this key, else on the first."""
-        place = next((place for place, item in enumerate(items) if key(item) == at), 0)
-        self.rows.show_items(items, at=place, empty=self.nothing)
+        """Show these items, with the cursor on the one whose key is `at`, else on the first."""
+        index = next((index for index, item in enumerate(items) if key(item) == at), 0)
+        self.rows.show_items(items, at=index, empty=self.nothing)
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         self.refresh_bindings()
@@ -259,7 +263,7 @@ class Listing(Panel[Result]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.input.set_class(bool(event.value), "-filled")
-        if self.rows.filled:  # else they are still being looked for
+        if self.rows.filled:  # else the items are still being read
             self.apply_filter()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -270,17 +274,17 @@ class Listing(Panel[Result]):
 
 
 class EditableListing(Listing[bool]):
-    """Shows the settings that are `loaded`, writes into the person's own `file`, and comes back with True where something was
-    written, else None. `load` reads everything anew."""
+    """A list that shows the `loaded` settings and writes changes into the person's own `file`. Its result is True if something
+    was written, else None. `load` reads all settings anew."""
 
     def __init__(self, loaded: Loaded, load: Callable[[], Loaded], file: Path) -> None:
         super().__init__()
         self._loaded, self._load, self._file = loaded, load, file
-        self._touched = False
+        self._has_written = False
         self._writing = asyncio.Lock()
 
     def reread(self, loaded: Loaded) -> None:
-        """Show these settings."""
+        """Show these settings in place of the present ones."""
         self._loaded = loaded
         self.apply_filter()
 
@@ -292,21 +296,21 @@ class EditableListing(Listing[bool]):
 
     def opened_again(self) -> None:
         leaving = asyncio.create_task(self._leave_when_written(), name="leaving")
-        if isinstance(self.app, InOrder):  # what is typed from now on is for the screen below
-            gone = self.app.expect_screen()
-            leaving.add_done_callback(lambda _: None if gone.done() else gone.set_result(None))
+        if isinstance(self.app, InOrder):  # keys from now on wait for the screen below
+            closed = self.app.expect_screen()
+            leaving.add_done_callback(lambda _: None if closed.done() else closed.set_result(None))
 
     async def _leave_when_written(self) -> None:
-        """Once what is being written is in the file: only then is it known whether anything was."""
+        """Close the screen once a change under way is in the file, as only then the result is known."""
         async with self._writing:
-            self.dismiss(True if self._touched else None)
+            self.dismiss(True if self._has_written else None)
 
     async def change_file(self, change: Callable[..., None], *given: Any) -> None:
-        """Change the file, off the loop; say what is wrong with that, and show what stands in it then."""
+        """Call `change(file, *given)` in a thread, then show the settings as they are; show an error if it fails."""
         await self.write_next(change, lambda: given)
 
     async def write_next(self, change: Callable[..., None], given: Callable[[], Sequence[Any]]) -> None:
-        """As `change_file`; what is given is asked for once all before it is in the file, and shown."""
+        """As `change_file`, but `given` is called once all earlier changes are in the file and shown."""
         async with self._writing:
             try:
                 await asyncio.to_thread(change, self._file, *given())
@@ -315,7 +319,7 @@ class EditableListing(Listing[bool]):
             except OSError as problem:
                 self.notify_here(f"{self._file}: {problem.strerror or problem}", error=True)
             else:
-                self._touched = True
+                self._has_written = True
                 self.reread(await asyncio.to_thread(self._load))
 
 
@@ -330,14 +334,15 @@ class Dialog(Over[Result], ModalScreen[Result]):
             yield PanelKeys()
 
     def action_say(self, answer: Any) -> None:
-        """This is the answer."""
+        """Close the dialog with this answer."""
         self.dismiss(answer)
 
 
 class Confirm(Dialog[bool | Literal["later"]]):
-    """A question that enter answers with yes, after a pause: neither a key on its way nor a sentence does. A letter is no, and is
-    looked at again where it was meant. `danger`: what yes does is said in red. `may_wait`: `w` puts it off until the next
-    compaction, and the answer is `later`."""
+    """A yes-or-no question. Enter says yes, but only after a pause without keys, so that somebody who is typing does not agree by
+    accident. A letter says no, and is then handled by the screen below. `danger` is shown in red above the question. `may_wait`:
+    the answer may also be `later`, by the key `w`: with the next compaction.
+    """
 
     BINDINGS = [
         Binding("enter", "say(True)", "yes", key_display="enter"),
@@ -366,10 +371,10 @@ class Confirm(Dialog[bool | Literal["later"]]):
 
     def on_key(self, event: Key) -> None:
         before, self._last_key = self._last_key, self._now()
-        waits = self._may_wait and event.key == "w"
-        if (event.key == "enter" or waits) and self._last_key - before < CONFIRM_PAUSE_S:
+        puts_off = self._may_wait and event.key == "w"
+        if (event.key == "enter" or puts_off) and self._last_key - before < CONFIRM_PAUSE_S:
             event.stop()
-        elif event.is_printable and event.key != "n" and not waits:
+        elif event.is_printable and event.key != "n" and not puts_off:
             event.stop()
             self.dismiss(False)
             if isinstance(self.app, InOrder):
@@ -377,13 +382,13 @@ class Confirm(Dialog[bool | Literal["later"]]):
 
 
 class AnswerField(Field):
-    """The field of a short question: the footer says that enter takes what is in it."""
+    """The field of a dialog; the footer says that enter takes the text in it."""
 
     BINDINGS = [Binding("enter", "submit", "take it", key_display="enter")]
 
 
 class AskText(Dialog[str]):
-    """A line of text, or None."""
+    """A dialog that asks for a line of text. Its result is that text, or None if it is empty or the dialog was left."""
 
     def __init__(self, question: str, text: str = "") -> None:
         super().__init__()

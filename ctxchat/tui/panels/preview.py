@@ -1,4 +1,5 @@
-"""Free up context: what each step would free, what stays, and who would read the text, before anything is sent anywhere."""
+"""The preview of a compaction: what each step would free, what stays, and which model would read the text, before anything is
+sent anywhere."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
 
 class PreviewResult(msgspec.Struct, frozen=True):
-    """What was agreed to: the preview, with the instruction for the summary in it, and the names of the ticked steps. `edit`:
-    the summary is to be read and mended first."""
+    """What a person agreed to: the preview, with the instruction for the summary in it, and the names of the ticked steps.
+    `edit`: the person wants to edit the summary first."""
 
     preview: Preview
     steps: tuple[str, ...]
@@ -46,7 +47,7 @@ class PreviewResult(msgspec.Struct, frozen=True):
 
 
 TYPING_PAUSE_S = 0.15
-"""Seconds of rest before the session is asked for another preview, so that a held key asks once."""
+"""Seconds without a change before a new preview is made, so that a key held down causes only one."""
 
 COLUMNS = (
     Column("", 3),
@@ -57,11 +58,11 @@ COLUMNS = (
 GOES = (Column("", 1), Column("turn", 4, right=True), Column("what", least=20), Column("tokens", 6, right=True))
 
 MAX_NAMED_MESSAGES = 3
-"""Messages that are named where there is no room for a list of them."""
+"""Messages that are named in the line below the steps, for windows with no room for the list."""
 
 
 class Steps(Rows[PreviewStep]):
-    """The steps, each with its tick."""
+    """The list of steps, each with its tick."""
 
     class Toggled(Message):
         """A step was clicked."""
@@ -72,7 +73,7 @@ class Steps(Rows[PreviewStep]):
 
 
 class Stepper(Line, can_focus=True):
-    """`keep verbatim ◂ 6 messages ▸`, by arrow keys or clicks."""
+    """Sets how many messages stay as they are, by arrow keys or clicks: `keep verbatim ◂ 6 messages ▸`."""
 
     BINDINGS = [
         Binding("left,minus", "step(-1)", "keep less", key_display="◂"),
@@ -80,7 +81,7 @@ class Stepper(Line, can_focus=True):
     ]
 
     class Changed(Message):
-        """Another number of messages is to stay as it is."""
+        """A person chose another number of messages."""
 
         def __init__(self, messages: int) -> None:
             super().__init__()
@@ -99,7 +100,7 @@ class Stepper(Line, can_focus=True):
         return Content.assemble((lead, MUTED), ("◂ ", "$text-accent"), (number, style), (" ▸", "$text-accent"))
 
     def stand_at(self, messages: int) -> None:
-        """Say this number."""
+        """Show this number."""
         self.messages = messages
         self.refresh()
 
@@ -116,7 +117,7 @@ class Stepper(Line, can_focus=True):
 
 
 class PreviewScreen(Panel[PreviewResult]):
-    """Comes back with what was agreed to, or None: then everything is as it was."""
+    """The screen of the preview. Its result is what was agreed to, or None, and then nothing was changed."""
 
     TITLE = "Free up context"
     BINDINGS = [
@@ -128,12 +129,12 @@ class PreviewScreen(Panel[PreviewResult]):
     def __init__(self, session: Session, preview: Preview) -> None:
         super().__init__()
         self._session = session
-        self._preview = self._seen = preview  # with all steps, and with the ticked ones
-        self._chosen: dict[str, bool] = {}  # steps that the person ticked or unticked
+        self._preview = self._with_ticked = preview  # as planned with all suggested steps, and with the ticked ones
+        self._ticks_by_hand: dict[str, bool] = {}  # steps that the person ticked or unticked
         self._rows: tuple[Row, ...] = ()
-        self._keep = preview.keep_recent  # messages that stay in what is shown; the stepper may be further
-        self._wish: bool | None = None  # Enter (False) or `e` (True) was pressed before that could be shown
-        self._asked = False
+        self._keep = preview.keep_recent  # messages that stay in the preview shown; the stepper may be ahead of it
+        self._pending_agreement: bool | None = None  # Enter (False) or `e` (True), pressed while a new preview was made
+        self._was_replanned = False
 
     def body(self) -> ComposeResult:
         with Horizontal(classes="panel-body"):
@@ -162,7 +163,7 @@ class PreviewScreen(Panel[PreviewResult]):
 
     def on_mount(self) -> None:
         self._show_preview()
-        self._look_through()
+        self._list_messages()
 
     @property
     def home(self) -> Widget | None:
@@ -173,13 +174,13 @@ class PreviewScreen(Panel[PreviewResult]):
         """Names of the steps that would be run."""
         suggested = {step.name for step in self._preview.steps}
         offered = (step.name for step in self._preview.all_steps if not step.why_nothing)
-        return tuple(name for name in offered if self._chosen.get(name, name in suggested))
+        return tuple(name for name in offered if self._ticks_by_hand.get(name, name in suggested))
 
     @property
     def _offered(self) -> list[PreviewStep]:
-        """Every step in the place it was first shown in, with what it frees beside the ticked ones."""
-        seen = {step.name: step for step in self._seen.all_steps}
-        return [seen.get(step.name, step) for step in self._preview.all_steps]
+        """Every step in its first order, with what it frees together with the ticked ones."""
+        by_name = {step.name: step for step in self._with_ticked.all_steps}
+        return [by_name.get(step.name, step) for step in self._preview.all_steps]
 
     @property
     def _writes_summary(self) -> bool:
@@ -190,32 +191,32 @@ class PreviewScreen(Panel[PreviewResult]):
     def _show_preview(self) -> None:
         preview = self._preview
         some = preview.plan is not None
-        context_usage = self._seen.after if self.ticked else preview.before
+        context_usage = self._with_ticked.after if self.ticked else preview.before
         offered = self._offered
         self.query_one(Steps).show_items(offered)
         self.query_one(Steps).display = bool(offered)
-        self._show_words("calm", clean(self._seen.missed if some else preview.reason or "Nothing to free."))
+        self._show_words("calm", clean(self._with_ticked.missed if some else preview.reason or "Nothing to free."))
         self.set_class(not some, "-empty")
         self._show_step()
-        self._show_words("stays", self._stays() if some else "")
+        self._show_words("stays", self._kept_text() if some else "")
         self.query_one(Field).display = any(step.needs_model for step in offered)
         both = (preview.before, context_usage)
         self.query_one("#before", Gauge).show_usage(preview.before, among=both)
         self.query_one("#after", Gauge).show_usage(context_usage, among=both)
-        self.query_one(Stepper).display = some or self._asked
+        self.query_one(Stepper).display = some or self._was_replanned
         self.query_one(".-after").display = some
         self.query_one(".-before Label", Label).update("before" if some else "now")
-        self._show_words("sent", self._sent() if some else "")
+        self._show_words("sent", self._sending_text() if some else "")
         self._show_heading()
 
     @property
     def _freed(self) -> int:
-        return self._seen.freed if self.ticked else 0
+        return self._with_ticked.freed if self.ticked else 0
 
     def _show_heading(self) -> None:
         before = self._preview.before
         start = before.used - before.tokens("draft")
-        least, most = self._seen.after_range if self.ticked else (0, 0)
+        least, most = self._with_ticked.after_range if self.ticked else (0, 0)
         apart = most > least and short(most) != short(least)
         left = f"{short(least)}–{short(most)}" if apart else f"~{short(start - self._freed)}"
         change = Content(f"{tilde(before)}{short(start)} → {left}")
@@ -224,9 +225,9 @@ class PreviewScreen(Panel[PreviewResult]):
         self.head(*((whole, change, freed) if self._preview.plan else ()))
 
     def _show_words(self, which: str, words: str) -> None:
-        place = self.query_one(f"#{which}", Static)
-        place.display = bool(words)
-        place.update(Content(words))
+        static = self.query_one(f"#{which}", Static)
+        static.display = bool(words)
+        static.update(Content(words))
 
     def _cells(self, step: PreviewStep) -> tuple[Cell, ...]:
         if step.why_nothing:
@@ -245,8 +246,8 @@ class PreviewScreen(Panel[PreviewResult]):
         return f"by {one_line(self._preview.model, 60).rsplit('/', 1)[-1]}" if asks else "no model needed"
 
     @work(group="goes", exclusive=True, exit_on_error=False)
-    async def _look_through(self) -> None:
-        """Find what the steps touch: a row for each message, with its size."""
+    async def _list_messages(self) -> None:
+        """List the messages of the view with their sizes, the largest first, and show those of the step under the cursor."""
         rows = await asyncio.to_thread(inventory, self._session.view, self._preview.before)
         self._rows = tuple(sorted(rows, key=lambda row: -row.tokens))
         self._show_step()
@@ -256,8 +257,8 @@ class PreviewScreen(Panel[PreviewResult]):
             self._show_step()
 
     def _show_step(self) -> None:
-        """What the step under the cursor touches, the biggest first, and the facts that its summary carries over: beside the
-        plan where it is wide, else in a line."""
+        """Show which messages the step under the cursor affects, the largest first, and the facts that its summary carries over:
+        beside the plan if the window is wide, else in one line."""
         step = self.query_one(Steps).current
         if step is None:
             return
@@ -265,49 +266,49 @@ class PreviewScreen(Panel[PreviewResult]):
         if step.why_nothing:
             self.query_one("#goes", Static).update("")
             return
-        goes = [row for row in self._rows if row.group in step.affected_groups]
+        affected = [row for row in self._rows if row.group in step.affected_groups]
         first, last = step.turns
         where = f"turn {first}" if first == last else f"turns {first}–{last}"
         named: dict[str, int] = {}
-        for row in goes:
+        for row in affected:
             named.setdefault(one_line(row.what, 40), row.tokens)
         largest = ", ".join(f"{what} {short(tokens)}" for what, tokens in list(named.items())[:MAX_NAMED_MESSAGES])
         self.query_one("#goes", Static).update(f"{where}; largest: {largest}" if largest else where)
-        self.query_one("#about", Label).update(f"{where}, {count(len(goes), 'message')}")
-        self.query_one("#messages", Rows).show_items(goes, at=0)
+        self.query_one("#about", Label).update(f"{where}, {count(len(affected), 'message')}")
+        self.query_one("#messages", Rows).show_items(affected, at=0)
         facts = self.query_one("#facts")
-        facts.display = step.needs_model and bool(self._seen.facts_text)
-        facts.query_one(Static).update(Content(clean(self._seen.facts_text)))
+        facts.display = step.needs_model and bool(self._with_ticked.facts_text)
+        facts.query_one(Static).update(Content(clean(self._with_ticked.facts_text)))
 
     def _message_cells(self, row: Row) -> tuple[Cell, ...]:
         sign = signs_of(self.app)[row.section]
         return (sign, component(row.section)), (str(row.turn or ""), "dim"), row.what, (short(row.tokens), "dim")
 
-    def _stays(self) -> str:
-        preview = self._seen
+    def _kept_text(self) -> str:
+        preview = self._with_ticked
         words = [f"{count(preview.pinned, 'pinned message')} kept"] if preview.pinned else []
         words += [f"{count(preview.facts.kept, 'fact')} carried over"] if preview.facts.kept else []
         words += [f"as on disk now: {', '.join(one_line(f, 60) for f in preview.files)}"] if preview.files else []
         return "   ".join(words)
 
-    def _sent(self) -> str:
-        preview = self._seen
+    def _sending_text(self) -> str:
+        preview = self._with_ticked
         asks = self._writes_summary
         price = f"~{max(1, round(preview.seconds))} s" + (f", {money(preview.cost_usd)}" if preview.cost_usd else "")
         to = one_line(preview.model)
         if not asks or not preview.model:
-            words = ["Nothing is sent anywhere.", *self._too_little()]
+            words = ["Nothing is sent anywhere.", *self._gain_warning()]
         elif preview.other_provider:
             words = [f"! {price}: sent to {to}, not the provider in use."]
         else:
             words = [f"{price}: sent to {to}, the provider in use."]
         if not asks and self.query_one(Field).text.strip():
             words.append("! What you tell the summary is not used: no summary is ticked.")
-        return "\n".join([*words, *self._cache()])
+        return "\n".join([*words, *self._cache_lines()])
 
-    def _too_little(self) -> list[str]:
-        """That the compaction would be refused. Told only where no summary is written: how short one turns out is not known
-        before."""
+    def _gain_warning(self) -> list[str]:
+        """A warning if the compaction would be refused because it frees too little. Only if no summary is written, as the length
+        of a summary is not known before."""
         before = self._preview.before
         start = before.used - before.tokens("draft")
         if set(self.ticked) <= {DEFERRED} or not too_little(start, start - self._freed):
@@ -316,9 +317,10 @@ class PreviewScreen(Panel[PreviewResult]):
             f"! It frees less than {percent(MIN_GAIN_SHARE)}: too little for a compaction, nothing would be changed."
         ]
 
-    def _cache(self) -> list[str]:
-        """What the next message takes then and as it is, by what the server holds, and reasoning that is lost."""
-        preview = self._seen
+    def _cache_lines(self) -> list[str]:
+        """What the next message costs with and without the compaction, by what the provider has cached, and which reasoning is
+        lost."""
+        preview = self._with_ticked
         if preview.plan is None or not self.ticked:
             return []
         words = compacted_words(preview.before, preview.after.used, preview.rewrite, time())
@@ -339,23 +341,23 @@ class PreviewScreen(Panel[PreviewResult]):
             self._toggle(step)
 
     def _toggle(self, step: PreviewStep) -> None:
-        self._chosen[step.name] = step.name not in self.ticked
+        self._ticks_by_hand[step.name] = step.name not in self.ticked
         if self._as_suggested:
-            self._seen = self._preview
+            self._with_ticked = self._preview
         self._show_preview()
         self.refresh_bindings()
-        self.run_worker(self._reckon, group="preview", exclusive=True, exit_on_error=False)
+        self.run_worker(self._plan_ticked, group="preview", exclusive=True, exit_on_error=False)
 
     @property
     def _as_suggested(self) -> bool:
         return set(self.ticked) == {step.name for step in self._preview.steps}
 
-    async def _reckon(self) -> None:
-        """What is ticked, as the planner weighs it; the figures before stand until it has."""
+    async def _plan_ticked(self) -> None:
+        """Plan with the ticked steps, after a pause, and show that; until then the former figures stay."""
         if self.ticked and not self._as_suggested:
             await asyncio.sleep(TYPING_PAUSE_S)
-            seen = await self.attempt(self._session.planner.with_steps(self._preview, self.ticked))
-            self._seen = seen or self._preview
+            planned = await self.attempt(self._session.planner.with_steps(self._preview, self.ticked))
+            self._with_ticked = planned or self._preview
             self._show_preview()
 
     def on_steps_toggled(self) -> None:
@@ -363,50 +365,55 @@ class PreviewScreen(Panel[PreviewResult]):
 
     def on_stepper_changed(self, event: Stepper.Changed) -> None:
         event.stop()
-        self._wish = None
-        self.run_worker(partial(self._ask, event.messages), group="preview", exclusive=True, exit_on_error=False)
+        self._pending_agreement = None
+        self.run_worker(partial(self._replan, event.messages), group="preview", exclusive=True, exit_on_error=False)
 
-    async def _ask(self, keep: int) -> None:
+    async def _replan(self, keep: int) -> None:
+        """Make and show a preview that keeps so many messages, after a pause; then agree to it if that was asked for
+        meanwhile."""
         await asyncio.sleep(TYPING_PAUSE_S)
-        found = await self.attempt(self._session.preview(self.query_one(Field).text, keep))
-        wish, self._wish = self._wish, None
-        if found is None:
+        preview = await self.attempt(self._session.preview(self.query_one(Field).text, keep))
+        edit, self._pending_agreement = self._pending_agreement, None
+        if preview is None:
             self.query_one(Stepper).stand_at(self._keep)
             return
-        self._asked, self._keep = True, keep
-        self._preview = self._seen = found
+        self._was_replanned, self._keep = True, keep
+        self._preview = self._with_ticked = preview
         self._show_preview()
-        self._look_through()
+        self._list_messages()
         self.refresh_bindings()
-        if wish is not None and found.plan:
-            self.action_agree(wish)
+        if edit is not None and preview.plan:
+            self.action_agree(edit)
         else:
-            await self._reckon()
+            await self._plan_ticked()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Whoever tells the summary something wants one."""
+        """Tick the step that writes a summary when an instruction for it is typed."""
         event.stop()
         if event.value.strip() and event.input.has_focus and not self._writes_summary:
             for step in self._offered:
                 if step.needs_model:
                     self._toggle(step)
         elif self._preview.plan is not None:
-            self._show_words("sent", self._sent())
+            self._show_words("sent", self._sending_text())
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self.action_agree(False)
 
     def opened_again(self) -> None:
-        """The key that opened the preview runs what it shows."""
+        """Agree to what is shown, if there is a plan: the key that opened the preview was pressed once more."""
         self.action_agree(False) if self._preview.plan else self.dismiss(None)
 
     def action_agree(self, edit: bool) -> None:
-        """Agree to the ticked steps; to `edit`, once the summary has been read and mended."""
+        """Close the screen with the ticked steps, or remember to do so while a new preview is made. `edit`: the person wants to
+        edit the summary first."""
         if self.query_one(Stepper).messages != self._keep:
-            self._wish = edit
+            self._pending_agreement = edit
         elif not self.ticked:
             self.notify("No step is ticked. Space ticks one, Esc leaves everything as it is.", markup=False)
         else:
-            told = self.query_one(Field).text.strip()
-            self.dismiss(PreviewResult(msgspec.structs.replace(self._preview, instructions=told), self.ticked, edit))
+            instruction = self.query_one(Field).text.strip()
+            self.dismiss(
+                PreviewResult(msgspec.structs.replace(self._preview, instructions=instruction), self.ticked, edit)
+            )

@@ -1,4 +1,5 @@
-"""Every option with its value, default and origin; what it does here, what may stand there, and a way to change it for good.
+"""The screen of the settings: every option with its value, default and origin, its effect on this session and its allowed values;
+and a way to change it for good.
 
 Reads and writes through `ctxchat.config`; a change is written to the person's own file and read back before it is shown.
 """
@@ -41,22 +42,23 @@ if TYPE_CHECKING:
 
 
 def shown_value(value: Any) -> str:
-    """A value as it would stand in the file, on one line; `–` where it is left out."""
+    """A value as TOML has it, on one line; `–` for None, which is an option left out."""
     return "–" if value is None else one_line(literal(value), 120)
 
 
 def following(row: OptionRow) -> Any:
-    """The next of a few words, or the other of true and false; None for options that must be typed."""
+    """The next of the values that an option with a few values can have, true and false among them; None for options whose value
+    must be typed."""
     kind = bare(row.option.type)
-    words: tuple[Any, ...] = (False, True) if kind is bool else get_args(kind) if get_origin(kind) is Literal else ()
-    if not words:
+    values: tuple[Any, ...] = (False, True) if kind is bool else get_args(kind) if get_origin(kind) is Literal else ()
+    if not values:
         return None
-    return words[(words.index(row.value) + 1) % len(words)] if row.value in words else words[0]
+    return values[(values.index(row.value) + 1) % len(values)] if row.value in values else values[0]
 
 
 def parsed(text: str, option: Option) -> Any:
-    """What a person typed as a plain value: as TOML reads it, else as the words they are. Text is words unless all of it is
-    quoted."""
+    """The value that a person typed: read as TOML, or as plain text if it is none. For an option of text it is plain text unless
+    all of it is quoted."""
     text = text.strip()
     if bare(option.type) is str and not (len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"):
         return text
@@ -67,8 +69,11 @@ def parsed(text: str, option: Option) -> Any:
 
 
 class ChangeScreen(Dialog[Any]):
-    """Comes back with a plain value, or None. `effect` says what a value means, `refused` why it cannot be, empty where it can;
-    `context_usage` are given for what moves something on the bar."""
+    """A dialog that asks for the value of an option. Its result is the value, or None.
+
+    `effect` says what a value means here, `refused` why it is not allowed (empty if it is). `context_usage` is given for options
+    that are marks on the gauge, which is then shown below.
+    """
 
     def __init__(
         self,
@@ -91,28 +96,29 @@ class ChangeScreen(Dialog[Any]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         value = self._typed(event.value)
-        wrong = self._wrong(value)
-        said = self.query_one("#effect", Static)
-        said.set_class(bool(wrong), "-wrong")
-        said.update(Content(clean(f"! {wrong}" if wrong else self._effect(value)) or " "))
+        error = self._error_in(value)
+        below = self.query_one("#effect", Static)
+        below.set_class(bool(error), "-wrong")
+        below.update(Content(clean(f"! {error}" if error else self._effect(value)) or " "))
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if self._context_usage and not wrong and number and 0 <= value <= 1e8:
+        if self._context_usage and not error and number and 0 <= value <= 1e8:
             self.query_one(Gauge).show_usage(with_marks(self._context_usage, **{MARKS[self._row.key]: value}))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         value = self._typed(event.value)
-        if not self._wrong(value):  # else it has been said already: nothing is written, Esc leaves
+        if not self._error_in(value):  # else the error is shown already: nothing is written, Esc leaves
             self.dismiss(value)
 
     def _typed(self, text: str) -> Any:
         return parsed(text, self._row.option) if text.strip() else None
 
-    def _wrong(self, value: Any) -> str:
+    def _error_in(self, value: Any) -> str:
         return self._refused(value) if value is not None else ""
 
 
 class SettingsScreen(EditableListing):
-    """Comes back with True where something was changed, else None. `session` is the one effects and advice are about."""
+    """The screen of the settings. Its result is True if something was changed, else None. `session` is the one that effects,
+    costs and advice are about."""
 
     TITLE = "Settings"
     COLUMNS = (
@@ -147,10 +153,10 @@ class SettingsScreen(EditableListing):
     def on_mount(self) -> None:
         self.reread(self._loaded)
         if self._session and not self._session.view.items:
-            self.run_worker(self._weigh, group="weigh", exit_on_error=False)
+            self.run_worker(self._measure_session, group="weigh", exit_on_error=False)
 
-    async def _weigh(self) -> None:
-        """What options mean for a session that is only now looked at."""
+    async def _measure_session(self) -> None:
+        """Show the effects of options on a session whose view was not compiled before."""
         if self._session:
             await self._session.seen_view()
             self.reread(self._loaded)
@@ -164,10 +170,11 @@ class SettingsScreen(EditableListing):
 
     def reread(self, loaded: Loaded) -> None:
         self._loaded, self._rows = loaded, rows(loaded)
-        self._advise(loaded)
+        self._show_advice(loaded)
         self.apply_filter(self.chosen.key if self.chosen else "")
 
-    def _advise(self, loaded: Loaded) -> None:
+    def _show_advice(self, loaded: Loaded) -> None:
+        """Show the advice for this session, and on the gauge the marks that these settings set."""
         session = self._session
         if session is None:
             return
@@ -176,9 +183,9 @@ class SettingsScreen(EditableListing):
         except UsageError:
             settings = loaded.settings
         self._advice = advice(session.context_usage, session.state, settings.context)
-        said = self.query_one("#advice", Static)
-        said.display = bool(self._advice)
-        said.update(Content("\n").join([Content(a.text) for a in self._advice]))
+        advice_line = self.query_one("#advice", Static)
+        advice_line.display = bool(self._advice)
+        advice_line.update(Content("\n").join([Content(a.text) for a in self._advice]))
         context = settings.context
         marks = with_marks(
             session.context_usage, compression_trigger=context.compression_trigger, target=context.target
@@ -186,8 +193,8 @@ class SettingsScreen(EditableListing):
         self.query_one(Gauge).show_usage(marks)
 
     def apply_filter(self, at: str = "") -> None:
-        some = [row for row in self._rows if not self._only_changed or row.origin.layer != "default"]
-        shown = self.holding(some, lambda row: f"{row.key} {row.option.facts.help}")
+        candidates = [row for row in self._rows if not self._only_changed or row.origin.layer != "default"]
+        shown = self.holding(candidates, lambda row: f"{row.key} {row.option.facts.help}")
         self.set_items(shown, at, lambda row: row.key)
         words = count(len(shown), "option")
         self.head(f"{words} of {clean(str(self._file))}", words)
@@ -208,8 +215,8 @@ class SettingsScreen(EditableListing):
         return effect(row.option, row.key, value, session.context_usage, session.view) if session else ""
 
     def _price(self, row: OptionRow, value: Any = ...) -> str:
-        """What an edit costs the conversation under way, of which the next request repeats less; empty where it costs nothing, as
-        to the `value` that goes on to hold here until the next compaction."""
+        """What an edit costs the conversation, as the provider can reuse less of it for the next request. Empty if it costs
+        nothing, as for the `value` that holds in this session anyway until the next compaction."""
         session, rewrites = self._session, row.option.facts.rewrites
         if session is None or not rewrites or session.setup.deferred.settings.get(row.key, row.value) == value:
             return ""
@@ -249,7 +256,7 @@ class SettingsScreen(EditableListing):
         self.apply_filter(self.chosen.key if self.chosen else "")
 
     def action_advised(self) -> None:
-        """To the option the first advice is about; pressed there, to the next one's."""
+        """Move to the option of the first advice or, from the option of an advice, to that of the next."""
         keys = [a.key for a in self._advice]
         if not keys:
             self.notify_here("Nothing to advise: this session went well so far.")
@@ -263,35 +270,37 @@ class SettingsScreen(EditableListing):
 
     @work(group="write", exit_on_error=False)
     async def action_choose(self) -> None:
-        """The next word of a few; anything else is asked for."""
+        """Set the next value of an option that has only a few; ask for the value of any other."""
         row = self.chosen
         if row is None:
             return
-        if (word := following(row)) is not None:
-            if not self._price(row, word) and not self._waits(row):
-                await self.write_next(set_value, partial(self._following, row.key))
-            elif await self._agreed(row, word):
-                await self.change_file(set_value, row.key, word)
+        if (next_value := following(row)) is not None:
+            if not self._price(row, next_value) and not self._is_deferred(row):
+                await self.write_next(set_value, partial(self._next_value_of, row.key))
+            elif await self._confirm_cost(row, next_value):
+                await self.change_file(set_value, row.key, next_value)
             return
         context_usage = self._session.context_usage if self._session and row.key in MARKS else None
-        wrong = partial(refused, row.key, known=cache(entry_points))  # looked for once, not with every key
-        asked = ChangeScreen(row, partial(self._effect, row), wrong, context_usage)
-        value = await self.app.push_screen_wait(asked)
-        if value is not None and await self._agreed(row, value):
+        why_refused = partial(refused, row.key, known=cache(entry_points))  # cached: it is called with every key
+        dialog = ChangeScreen(row, partial(self._effect, row), why_refused, context_usage)
+        value = await self.app.push_screen_wait(dialog)
+        if value is not None and await self._confirm_cost(row, value):
             await self.change_file(set_value, row.key, value)
 
-    def _waits(self, row: OptionRow) -> bool:
+    def _is_deferred(self, row: OptionRow) -> bool:
+        """Whether an edit of this option waits for the next compaction."""
         return bool(self._session and row.key in self._session.setup.deferred.settings)
 
-    async def _agreed(self, row: OptionRow, value: Any) -> bool:
-        """What an edit costs is asked about, where it costs something: the conversation may go on without it for a while."""
+    async def _confirm_cost(self, row: OptionRow, value: Any) -> bool:
+        """Ask about an edit that costs something, and whether it should wait for the next compaction. Return whether to write it;
+        the session then knows whether the former value holds until that compaction."""
         price, later = self._price(row, value), False
         if price:
             answer = await self.app.push_screen_wait(Confirm(f"Change {row.key} now?\n{price}", may_wait=True))
             if not answer:
                 return False
             later = answer == "later"
-        if self._session and (later or self._waits(row)):
+        if self._session and (later or self._is_deferred(row)):
             kept = dict(self._session.setup.deferred.settings)
             if later:
                 kept.setdefault(row.key, row.value)
@@ -300,14 +309,14 @@ class SettingsScreen(EditableListing):
             return await self.attempt(self._session.setup.defer_setup(settings=kept)) is not None
         return True
 
-    def _following(self, key: str) -> tuple[str, Any]:
-        """The option and its next word, as it is set now."""
+    def _next_value_of(self, key: str) -> tuple[str, Any]:
+        """The key of an option and the value after its present one."""
         return key, next(following(row) for row in self._rows if row.key == key)
 
     @work(group="write", exit_on_error=False)
     async def action_reset(self) -> None:
         if (row := self.chosen) and row.origin.layer == "user":
-            if await self._agreed(row, row.default):
+            if await self._confirm_cost(row, row.default):
                 await self.change_file(unset_value, row.key)
         elif row and row.origin.layer != "default":
             self.notify_here(f"Set by {row.origin.text}, not by your own file.")

@@ -1,4 +1,4 @@
-"""The gauge: one line that shows what the window holds, part by part, and says it in figures beside."""
+"""The gauge: a bar, one line high, that shows what the context window holds, part by part, with figures beside it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ GAUGE_COLOURS: dict[str, str] = {
     "gauge-ink-reserved": "#7d8292",
     "gauge-ink-free": "#747986",
 }
-"""Theme variables of the gauge and what they are where a theme does not say, for `App.get_theme_variable_defaults`.
+"""Theme variables of the gauge with the values for themes that do not set them, for `App.get_theme_variable_defaults`.
 
 The colour of each part, the ink on it and its sign (as the number of its character), the ticks, and the colour of what a
 prepared compaction would free.
@@ -51,36 +51,37 @@ prepared compaction would free.
 
 
 EIGHTHS = "▏▎▍▌▋▊▉"
-"""One to seven eighths of a cell, from its left."""
+"""Characters that fill one to seven eighths of a cell, from its left."""
 
 GHOST = "░"
-"""A cell that a prepared compaction would free."""
+"""The character of cells that a prepared compaction would free."""
 
 
 def component(section: SectionName) -> str:
-    """The component class of a part: `gauge--tool-results`."""
+    """The CSS component class of a part of the window: `gauge--tool-results`."""
     return f"gauge--{section.replace('_', '-')}"
 
 
 def signs_of(app: App[object]) -> Mapping[SectionName, str]:
-    """One character a part, as the theme in force has them."""
+    """The sign of each part, one cell wide, as the current theme has it."""
     signs = dict(SIGNS)
-    for name, usual in SIGNS.items():
+    for name, default in SIGNS.items():
         number = app.theme_variables.get(f"gauge-sign-{name.replace('_', '-')}", "")
-        sign = chr(int(number)) if number.isdecimal() else usual
-        signs[name] = sign if cell_len(sign) == 1 else usual
+        sign = chr(int(number)) if number.isdecimal() else default
+        signs[name] = sign if cell_len(sign) == 1 else default
     return signs
 
 
 def words_beside(context_usage: ContextUsage, width: int, among: Sequence[ContextUsage] = ()) -> str:
-    """What is said beside a bar when both share `width` columns: the bar keeps most of them, the percentage always shows.
+    """The figures beside a bar when both share `width` cells: as detailed as leaves most cells to the bar, at least the
+    percentage. Empty if even that has no room.
 
-    As wide as it would be with a full window, so that the bar does not jump while figures grow; as wide as beside the bars of
-    `among`, so that those that stand under one another have one scale.
+    Padded to the width that the figures of a full window would have, so that the bar does not jump while they grow; and to that
+    of the bars in `among`, so that bars under one another have the same scale.
     """
-    alike = [_full(each) for each in (context_usage, *among)] + [*among, context_usage] * bool(among)
+    compared = [_full(each) for each in (context_usage, *among)] + [*among, context_usage] * bool(among)
     texts = gauge_words(context_usage)
-    widest = [max(cell_len(gauge_words(each)[level]) for each in alike) for level in range(len(texts))]
+    widest = [max(cell_len(gauge_words(each)[level]) for each in compared) for level in range(len(texts))]
     level = next(
         (i for i, columns in enumerate(widest) if columns <= width * (4 if among else 3) // 10), len(texts) - 1
     )
@@ -89,6 +90,7 @@ def words_beside(context_usage: ContextUsage, width: int, among: Sequence[Contex
 
 
 def _full(context_usage: ContextUsage) -> ContextUsage:
+    """The usage as if the window were full, with figures as wide as they get."""
     return msgspec.structs.replace(
         context_usage, used=context_usage.limit, pressure=1.0, estimated=True, band=max(context_usage.band, 0.1)
     )
@@ -127,17 +129,17 @@ class Gauge(Widget):
         super().__init__(id=id)
         self._context_usage = context_usage
         self._among = among
-        self._ghost = ghost
+        self._tokens_after = ghost
         self._cells: tuple[Cell, ...] = ()
 
     def on_mount(self) -> None:
         if self._context_usage:
-            self.show_usage(self._context_usage, ghost=self._ghost, among=self._among)
+            self.show_usage(self._context_usage, ghost=self._tokens_after, among=self._among)
 
     def show_usage(self, context_usage: ContextUsage, *, ghost: int = 0, among: Sequence[ContextUsage] = ()) -> None:
-        """Draw these figures; `ghost` is the tokens a prepared compaction would leave, 0 for none, `among` what the bars
-        above and below show."""
-        self._context_usage, self._ghost, self._among = context_usage, ghost, among
+        """Draw this usage; `ghost` is how many tokens a prepared compaction would leave (0: none is prepared), `among` what the
+        bars above and below show."""
+        self._context_usage, self._tokens_after, self._among = context_usage, ghost, among
         self.set_class(is_measured(context_usage) and context_usage.used >= context_usage.trigger_tokens, "-due")
         self.set_class(is_measured(context_usage) and context_usage.used > context_usage.limit, "-over")
         self.tooltip = sentence(context_usage)
@@ -145,7 +147,7 @@ class Gauge(Widget):
 
     @property
     def words(self) -> str:
-        """What stands beside the bar at this width."""
+        """The figures beside the bar at the present width."""
         return words_beside(self._context_usage, self.size.width, self._among) if self._context_usage else ""
 
     def render_line(self, y: int) -> Strip:
@@ -157,7 +159,7 @@ class Gauge(Widget):
         pad = len(text) - len(text.lstrip())
         columns, held = max(0, width - cell_len(text) - gap), self._context_usage.cache.held_at(time.time())
         self._cells = layout_bar(
-            self._context_usage, columns, self._ghost, signs_of(self.app), held.tokens if held else 0
+            self._context_usage, columns, self._tokens_after, signs_of(self.app), held.tokens if held else 0
         )
         plain = self.rich_style
         beside = plain if self.app.no_color else self.get_component_rich_style("gauge--words")
@@ -165,8 +167,8 @@ class Gauge(Widget):
         return Strip(segments).adjust_cell_length(width, plain)
 
     def _bar(self, plain: Style) -> Iterator[Segment]:
-        """Runs of cells. With colours a part is named once and its cells are solid, but where the theme has a pattern of its own
-        for it; without, its letter is in each."""
+        """The bar as runs of cells that look the same. With colours the sign of a part stands in its first cell only, unless the
+        theme has a sign of its own for it; without colours it stands in each cell."""
         last: Cell | None = None
         for cell, run in groupby(self._cells, lambda c: msgspec.structs.replace(c, char="")):
             chars = "".join(each.char for each in run)
@@ -179,16 +181,16 @@ class Gauge(Widget):
             elif cell.ghost:
                 chars = GHOST * len(chars)
             elif cell.section not in OUTSIDE and chars[0] == SIGNS[cell.section]:
-                named = last is not None and last.section == cell.section
-                chars = (" " if named else chars[0]) + " " * (len(chars) - 1)
+                has_sign = last is not None and last.section == cell.section  # in a run before this one
+                chars = (" " if has_sign else chars[0]) + " " * (len(chars) - 1)
             yield Segment(chars, style)
             last = cell
 
     def _colours(self, cell: Cell, plain: Style) -> Style:
-        """Colours of a run of cells. What a prepared compaction would free keeps its hue in the letters only; a tick is a notch
-        in the fill, for no ink is seen on every part."""
-        named = "gauge--over" if cell.over else "gauge--warn" if cell.warn else component(cell.section)
-        style = plain if cell.beyond else self.get_component_rich_style(named)
+        """The colours of a run of cells. What a prepared compaction would free has the colour of its part in the characters only.
+        A tick has the background of the widget, as no colour is visible on every part."""
+        class_name = "gauge--over" if cell.over else "gauge--warn" if cell.warn else component(cell.section)
+        style = plain if cell.beyond else self.get_component_rich_style(class_name)
         if cell.ghost:
             style = Style(color=style.bgcolor, bgcolor=self.get_component_rich_style("gauge--ghost").bgcolor)
         if not cell.tick or cell.beyond:
@@ -197,16 +199,16 @@ class Gauge(Widget):
         return Style(color=tick.color, bgcolor=plain.bgcolor, bold=tick.bold)
 
     def section_at(self, x: int) -> SectionName | None:
-        """The part under a column of the bar, None beside it and beyond the window."""
+        """The part of the window at a cell of the bar; None beside the bar, and for what exceeds the window."""
         return self._cells[x].section if 0 <= x < len(self._cells) and not self._cells[x].beyond else None
 
     def on_click(self, event: events.Click) -> None:
-        place = event.get_content_offset(self)
-        if place and (section := self.section_at(place.x)):
+        offset = event.get_content_offset(self)
+        if offset and (section := self.section_at(offset.x)):
             self.post_message(self.SegmentClicked(section))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         if self._context_usage:
-            place = event.get_content_offset(self)
-            section = self.section_at(place.x) if place else None
+            offset = event.get_content_offset(self)
+            section = self.section_at(offset.x) if offset else None
             self.tooltip = part_words(self._context_usage, section) if section else sentence(self._context_usage)
