@@ -1,6 +1,6 @@
-"""The question before a call that may change something: what it would do, whole and with nothing hidden, and the answers to it.
+"""The approval of a tool call that may change something: shows in full what the call would do, and the possible answers.
 
-A panel over the composer, not a window over everything: the draft stays where it is, and so does the focus while someone types.
+A panel over the composer, not a screen over everything: the draft stays in place, and so does the focus while somebody types.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from ctxchat.tui.widgets.field import PasteLimitedEditor
 
 MAX_SHOWN_LINES = 2_000
 EDITING = "editing: enter takes it, esc leaves it"
-"""Said while a rule is edited: without colour nothing else tells it from one that is only shown."""
+"""Shown while a rule is edited: without colours nothing else would tell it from a rule that is only shown."""
 
 EXACTLY = "just this"
-"""Said of a rule that is the command as it stands above."""
+"""Shown for a rule that is exactly the command above it."""
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 class RuleEditor(PasteLimitedEditor):
-    """A rule being edited, or several, one a line: enter takes it, escape leaves it as it was."""
+    """The editor for a rule, or several, one a line: Enter accepts the text, Escape discards it."""
 
     BINDINGS = [
         Binding("enter", "done(True)", show=False, priority=True),
@@ -46,7 +46,7 @@ class RuleEditor(PasteLimitedEditor):
     ]
 
     class Done(Message):
-        """It is as it shall be, or to be left alone."""
+        """Editing has ended; `taken` says whether the text is accepted."""
 
         def __init__(self, taken: bool) -> None:
             super().__init__()
@@ -61,7 +61,7 @@ class RuleEditor(PasteLimitedEditor):
 
 
 class LastLine(Widget):
-    """The last line of what a call would do, on one line of the window: cut at its beginning, so that its end is seen."""
+    """The last line of a call's preview, in one row: cut at its beginning, so that its end is visible."""
 
     def __init__(self, text: str) -> None:
         super().__init__(classes="end")
@@ -73,7 +73,8 @@ class LastLine(Widget):
 
 
 class ApprovalPanel(Offered):
-    """One call that waits for an answer. `objection` says why a rule that was edited cannot be given to it."""
+    """The panel of one call that waits for approval. `objection` returns why an edited rule cannot be used for it, empty where it
+    can."""
 
     BINDINGS = [
         Binding("left", "answer('less')", "A narrower rule", show=False),
@@ -88,7 +89,7 @@ class ApprovalPanel(Offered):
     CONFIRMED = {"session": "allow it in this session", "always": "allow it from now on"}
 
     class Answered(Message):
-        """What the person said."""
+        """The person's answer to the request."""
 
         def __init__(self, request: ApprovalRequested, answer: Answer) -> None:
             super().__init__()
@@ -102,14 +103,14 @@ class ApprovalPanel(Offered):
         self._rules = list(request.rules)
         self._place = 0
         self._edited = False
-        self._editing = False  # an editor that is closed is in the tree for a moment more
+        self._editing = False  # kept apart, as a closed editor stays in the tree for a moment
         self._extras = extras(request.allowance)
         self._ticked: set[int] = set()
 
     @property
     def rule(self) -> str:
-        """What `session` and `always` store: the breadth that is chosen with what is ticked, or what was made of it; empty for
-        none."""
+        """The rule that `session` and `always` store: the chosen one with the ticked grants, or the text that the person made of
+        it; empty for none."""
         text = self._rules[self._place] if self._rules else ""
         rules = parse_rules(text)
         if self._edited or rules is None:
@@ -177,7 +178,8 @@ class ApprovalPanel(Offered):
         return {**super().letters, **({"e": "edit"} if self._rules else {}), **ticks}
 
     def _press(self, letter: str) -> bool:
-        """A tick is seen at once: it does nothing alone, and goes again where it was the beginning of a sentence."""
+        """As for every question, but a digit ticks its grant at once: that alone allows nothing, and is undone where the digit
+        turns out to begin a sentence."""
         if not letter.isdigit() or self._chosen or letter not in self.letters:
             return super()._press(letter)
         self.confirm("")
@@ -197,7 +199,8 @@ class ApprovalPanel(Offered):
         self.call_after_refresh(self._show_end)
 
     def _show_end(self) -> None:
-        """The last line stands apart where the box has no room for all lines: nobody says yes to half of a call."""
+        """Show the preview's last line separately where the box cannot show all lines, so that nobody approves a call half
+        seen."""
         for box in self.query(".preview").results(VerticalScroll):
             line, cut = self.query_one(LastLine), box.max_scroll_y > 0 or not box.size.height
             if cut and not line.display:
@@ -205,7 +208,7 @@ class ApprovalPanel(Offered):
             line.display = cut
 
     def answer(self, what: str) -> None:
-        """A verdict."""
+        """Answer with this verdict; an unknown one denies."""
         verdict = VERDICTS[VERDICTS.index(what)] if what in VERDICTS else "deny"
         if verdict == "deny":
             self.post_answer(self.Answered(self.request, Answer("deny")))
@@ -229,7 +232,8 @@ class ApprovalPanel(Offered):
             self._edit()
 
     def _rule_is_seen(self) -> bool:
-        """Only what is on screen is stored: no rule that is being edited, none that the window has no room for."""
+        """Whether the rule is visible, as only a visible rule may be stored: not one being edited, nor one the window has no room
+        for."""
         if self._editing:
             self._accept_rule()
         elif self.query_one(".breadth" if self._rule_is_the_command else ".rule").size.height:
@@ -268,7 +272,7 @@ class ApprovalPanel(Offered):
             self._close_editor()
 
     def _accept_rule(self) -> None:
-        """What was written is the rule from now on; what cannot be one stays in the editor, with the reason."""
+        """Use the edited text as the rule; a text that cannot be one stays in the editor, with the reason."""
         written = "\n".join(line.strip() for line in self.query_one(RuleEditor).text.splitlines() if line.strip())
         self.query(".objection").remove()
         if why := self._objection(written):
@@ -303,7 +307,7 @@ class ApprovalPanel(Offered):
 
     @property
     def _rule_is_the_command(self) -> bool:
-        """It stands above already, word for word, and is not said again."""
+        """Whether the rule is word for word the command shown above, so that it need not be shown again."""
         return self.request.access == "run" and self.rule == f"{self.request.name}: {self.request.preview.strip()}"
 
     # ── what is allowed besides ──
@@ -323,7 +327,7 @@ class ApprovalPanel(Offered):
         return allowed
 
     def action_scroll_text(self, lines: int) -> None:
-        """Move in a long preview, else in a long rule; at once, or keys that come faster than frames count once."""
+        """Scroll a long preview, else a long rule. Immediate, because keys that come faster than frames would count only once."""
         for box in self.query(VerticalScroll):
             if box.scroll_y < box.max_scroll_y if lines > 0 else box.scroll_y > 0:
                 box.scroll_relative(y=lines, animate=False, immediate=True)
@@ -335,7 +339,7 @@ _CUT = re.compile(r"\[… [\d,]+ characters\]")
 
 
 def extras(allowance: Grant) -> tuple[tuple[str, Grant], ...]:
-    """What can be allowed a command besides, each in words."""
+    """The grants that can be given to a command in addition, each with its label; nine at most, as digits choose them."""
     network = (("the network", Grant(network=True)),) if allowance.network else ()
     folders = tuple((f"writing in {one_line(name, 400)}", Grant(folders=(name,))) for name in allowance.folders)
     outside = (("outside the sandbox, once", Grant(outside=True)),) if allowance.outside else ()
@@ -343,7 +347,7 @@ def extras(allowance: Grant) -> tuple[tuple[str, Grant], ...]:
 
 
 def summary_beside(request: ApprovalRequested) -> str:
-    """What the summary says that the command below it does not say again."""
+    """The part of the summary that the command shown below it does not repeat."""
     first = "run " + request.preview.partition("\n")[0]
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(request.summary, first, strict=False)))
     cut = _CUT.match(request.summary, same)
@@ -387,19 +391,19 @@ def _marked(line: str) -> Content:
 
 MAX_BLANK_LINES = 2
 MAX_BLANKS = 60
-"""In a row, lines and characters that are shown as they are: what stands behind more of them would not be looked for."""
+"""Blank lines and blanks in a row that are shown as they are; text behind more of them would be overlooked."""
 
 _BLANKS = re.compile(f" {{{MAX_BLANKS + 1},}}")
 _MARK = "⋯ "
 
 
 def _folded(lines: Sequence[str]) -> list[str]:
-    """The lines with long runs of blanks told in words."""
-    found: list[str] = []
+    """The lines, with long runs of blanks or blank lines replaced by their number."""
+    folded: list[str] = []
     for blank, run in groupby(lines, key=lambda line: not line.strip(" +-")):
-        many = list(run)
-        found += [f"{_MARK}{len(many)} blank lines"] if blank and len(many) > MAX_BLANK_LINES else many
-    return [_BLANKS.sub(lambda blanks: f" {_MARK}{len(blanks[0])} blanks {_MARK}", line) for line in found]
+        run_lines = list(run)
+        folded += [f"{_MARK}{len(run_lines)} blank lines"] if blank and len(run_lines) > MAX_BLANK_LINES else run_lines
+    return [_BLANKS.sub(lambda blanks: f" {_MARK}{len(blanks[0])} blanks {_MARK}", line) for line in folded]
 
 
 def _last_line(text: str) -> str:
@@ -407,10 +411,10 @@ def _last_line(text: str) -> str:
 
 
 def _ending(text: str, cells: int) -> str:
-    """As much of the end of a line as has room, `…` for what is cut before it."""
+    """The end of a line that fits in `cells` columns, with `…` where its beginning was cut."""
     if cell_len(text) <= cells:
         return text
-    shown = text[-max(1, cells) :]  # no character is narrower than a cell but one that joins another
+    shown = text[-max(1, cells) :]  # only characters that combine with another are narrower than a cell
     while shown and cell_len(shown) >= cells:
         shown = shown[1:]
     return f"…{shown}"

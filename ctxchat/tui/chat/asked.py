@@ -1,8 +1,9 @@
-"""What questions over the composer have in common: answers by key, by click or in words, given once.
+"""Base classes of the questions over the composer, which are answered once, by a key, a click or a typed text.
 
-A question never takes the focus from someone who writes. Its keys are letters of the draft until `tab` has gone to it, and that
-is what it says. No accident answers it: it takes no key and no click in its first half second, nor while keys are still coming;
-a letter acts only if no other follows it, else both are the draft's; what holds from then on wants enter besides.
+A question never takes the focus from somebody who is typing: its keys are letters of the draft until `tab` has moved the focus to
+it, as it says. It cannot be answered by accident: it accepts no key and no click in its first half second, nor while keys keep
+coming; a letter answers only if no other follows, else both go to the draft; an answer that applies from then on has to be
+confirmed with Enter.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from ctxchat.tui.widgets.pressable import Pressable
 
 
 class AnswerButton(Pressable):
-    """`more` marks one that small windows leave out; its key works there too."""
+    """A clickable answer with its key. `more` marks an answer that small windows do not show; its key works there too."""
 
     class Pressed(Message):
-        """This one; `what` is its name."""
+        """The answer named `what` was chosen by click or Enter."""
 
         def __init__(self, what: str) -> None:
             super().__init__()
@@ -38,7 +39,7 @@ class AnswerButton(Pressable):
         self.reword(words)
 
     def reword(self, words: str) -> None:
-        """Say it in other words."""
+        """Change the label."""
         self.words = words
         self.update(Content.assemble((f" {self.key} ", "bold $text-accent"), (f"{words} ", "$text")))
 
@@ -47,7 +48,7 @@ class AnswerButton(Pressable):
 
 
 def is_whole(line: Static) -> bool:
-    """All its words are in sight."""
+    """Whether the whole text of a line is visible."""
     try:
         seen = line.screen.find_widget(line).visible_region
     except NoWidget:
@@ -56,33 +57,33 @@ def is_whole(line: Static) -> bool:
 
 
 KeyedAnswer = tuple[str, str, str, bool]
-"""An answer: what it is, its key (blanks behind it fill a column of keys), its word, and whether small windows leave it out."""
+"""An answer: its name, its key (padded with blanks to a column), its label, and whether small windows leave it out."""
 
 
 Keys = tuple[tuple[str, str], ...]
-"""For the line of keys: each with what it does."""
+"""Keys and labels for the key line."""
 
 TO_IT = ("=tab", "to answer")
 
 MOVING: Keys = (("=tab", "next"), ("palette", "commands"))
-"""What no question says of itself."""
+"""Keys that work in every question and are not shown in it."""
 
 
 KEY_PAUSE_S = 0.5
-"""Seconds without a key before a question takes one, and before one that it took acts."""
+"""Seconds without a key before a question accepts one, and before an accepted key takes effect."""
 
 AFTER_TAB_S = 0.1
-"""Seconds that take its place where `tab` came after a pause: enough for the rest of a paste that came as keys."""
+"""The same after `tab` that followed a pause: long enough for the rest of a paste that arrives as keys."""
 
 
 class Asked(Widget):
-    """One question, answered once. While it is `held` it is disabled: keys go on to the draft, clicks do nothing."""
+    """A question that is answered once. While it is `held` it is disabled: keys go to the draft, clicks do nothing."""
 
     class KeyTaken(Message):
-        """A letter was pressed that acts in a moment."""
+        """A letter was accepted that takes effect after a pause."""
 
     class Grew(Message):
-        """It shows a line more: the room is shared out anew, though the question as a whole may be as high as before."""
+        """The question shows another line: heights are to be fitted again, even if its own height stays the same."""
 
     now: Callable[[], float] = staticmethod(monotonic)
     """A steadily rising count of seconds."""
@@ -91,7 +92,7 @@ class Asked(Widget):
         super().__init__(id=id, classes="asked")
         self._done = False
         self.held = False
-        self.seen = False  # there was a pause since it is here
+        self.seen = False  # there was a pause since it appeared
         self._until = 0.0
 
     def on_mount(self) -> None:
@@ -102,16 +103,16 @@ class Asked(Widget):
 
     @property
     def answering(self) -> bool:
-        """The focus is on it."""
+        """Whether the focus is in the question."""
         return self.has_focus or self.has_pseudo_class("focus-within")
 
     def hold_until(self, until: float) -> None:
-        """Nothing answers it before this moment."""
+        """Accept no answer before `until`, in seconds of `now`."""
         self._until = max(self._until, until)
         self._set_held(True)
 
     def became_answerable(self, now: float) -> bool:
-        """Whether it may be answered from now on, and could not before."""
+        """Release it where it was held long enough; True where that was just now."""
         free = self.held and now >= self._until
         if free:
             self.seen = True
@@ -120,11 +121,11 @@ class Asked(Widget):
 
     @property
     def waits(self) -> bool:
-        """It is to be looked at again soon."""
+        """Whether `became_answerable` is to be called again soon."""
         return self.held
 
     def take_back(self) -> str:
-        """The letters pressed on it that have not acted, because more follow; none of them will."""
+        """Discard and return the letters that were pressed and have not taken effect, because others followed."""
         return ""
 
     def _set_held(self, held: bool) -> None:
@@ -133,78 +134,78 @@ class Asked(Widget):
 
     @property
     def own_keys(self) -> Keys:
-        """The keys that work on it and are not said there."""
+        """The keys that work in the question and are not shown in it."""
         raise NotImplementedError
 
     @property
     def says_tab(self) -> bool:
-        """It tells itself how to come to it."""
+        """Whether the question itself says that `tab` leads to it."""
         return False
 
     @property
     def keys(self) -> Keys:
-        """Those that work where the focus is now, less what it says itself."""
+        """The keys that work with the present focus, without those the question itself shows."""
         if self.answering:
             return self.own_keys
         return (*([] if self.says_tab else [TO_IT]), ("send", "queue"), ("interrupt", "stop"))
 
     def post_answer(self, message: Message) -> None:
-        """The answer, once."""
+        """Post the answer; later ones are ignored."""
         if not self._done:
             self._done = True
             self.post_message(message)
 
 
 class Offered(Asked, can_focus=True):
-    """One question with answers to choose from. Made of its `body`, its `offers`, whose keys work while the focus is on
-    it, and what is `below` them; what is chosen goes to `answer`, what is typed to `worded`."""
+    """A question with answers to choose from. It consists of its `body`, its `answers`, whose keys work while it has the focus,
+    and what is `below` them; a chosen answer is passed to `answer`, a typed one to `worded`."""
 
     ON_ESCAPE = "later"
-    """The offer that escape chooses."""
+    """The answer that Escape chooses."""
 
     IN_WORDS = ""
-    """The offer that opens a line to type in, empty for none."""
+    """The answer that opens a text field, empty for none."""
 
     PLACEHOLDER = ""
-    """What that line says while it is empty."""
+    """The placeholder of that field."""
 
     AT_ONCE: frozenset[str] = frozenset()
-    """What waits for no further key: it only opens a line to write in."""
+    """Answers that take effect without a pause, as they only open a text field."""
 
     CONFIRMED: Mapping[str, str] = {}
-    """What counts only after enter, and what enter does then."""
+    """Answers that Enter has to confirm, with the label of that confirmation."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._letters = ""  # pressed, and perhaps the beginning of a sentence
-        self._chosen = ""  # by the last of them
+        self._letters = ""  # pressed letters, which may begin a sentence
+        self._chosen = ""  # the answer that they choose
         self._acts_at = 0.0
-        self._confirming = ""  # chosen, and enter confirms it
+        self._confirming = ""  # the answer that waits for Enter
 
     def body(self) -> Iterable[Widget]:
-        """What stands above the answers."""
+        """The widgets above the answers."""
         raise NotImplementedError
 
     def below(self) -> Iterable[Widget]:
-        """What stands below them: what may be long, and what only some answers need."""
+        """The widgets below the answers: those that may be long, or that only some answers need."""
         return ()
 
     @property
     def answers(self) -> Sequence[KeyedAnswer]:
-        """The answers there are."""
+        """The possible answers."""
         raise NotImplementedError
 
     @property
     def letters(self) -> Mapping[str, str]:
-        """What each letter chooses."""
+        """The answer that each letter chooses."""
         return {key.strip(): what for what, key, *_ in self.answers}
 
     def answer(self, what: str) -> None:
-        """This was chosen."""
+        """Handle the chosen answer."""
         raise NotImplementedError
 
     def worded(self, text: str) -> None:
-        """This was typed."""
+        """Handle the typed text."""
         raise NotImplementedError
 
     @property
@@ -234,14 +235,14 @@ class Offered(Asked, can_focus=True):
         yield from self.below()
 
     def ask_in_words(self) -> None:
-        """A line to type in; enter answers, escape goes back."""
+        """Open a text field; Enter answers, Escape closes it."""
         if not self.query(Input):
             line = Field(placeholder=self.PLACEHOLDER, classes="why")
             self.mount(line, after=self.query(".answers").last())
             line.focus()
 
     def action_answer(self, what: str) -> None:
-        """A letter that no other followed, another key, or a button."""
+        """Act on an answer, chosen by a letter that no other followed, by another key, or by a button."""
         self._forget()
         confirming = self._confirming
         if what == "confirm" and self.now() < self._acts_at:
@@ -258,7 +259,7 @@ class Offered(Asked, can_focus=True):
             self.answer(what)
 
     def confirm(self, what: str) -> None:
-        """Ask once more before this; empty for nothing."""
+        """Ask for Enter before this answer counts; empty to ask no longer."""
         if what != self._confirming:
             self._confirming, self._acts_at = what, self.now() + KEY_PAUSE_S
             self.set_class(bool(what), "-confirming")
@@ -277,7 +278,9 @@ class Offered(Asked, can_focus=True):
         elif self._letters and now >= self._acts_at:
             chosen = self._chosen
             self._forget()
-            if chosen:  # by itself: what another says in its name goes no further up than to that one
+            if (
+                chosen
+            ):  # from this widget: a message posted while another handles its own would bubble up to that one only
                 self.call_later(self.action_answer, chosen)
         return free
 
@@ -287,7 +290,7 @@ class Offered(Asked, can_focus=True):
         return letters
 
     def _forget(self) -> None:
-        """The letters pressed on it have acted, or never will."""
+        """Discard the pressed letters, which have taken effect or never will."""
         self._letters, self._chosen = "", ""
 
     def on_answer_button_pressed(self, event: AnswerButton.Pressed) -> None:
@@ -299,7 +302,8 @@ class Offered(Asked, can_focus=True):
         self.worded(event.value.strip())
 
     def on_key(self, event: Key) -> None:
-        """Letters for a field on it have gone there. One that is not taken here is the draft's, with those before it."""
+        """Handle a key that no field in the question has used. A letter that chooses no answer goes to the draft, with those
+        before it."""
         if event.key == "escape" and self.query(Input):
             event.prevent_default()
             self.query(Input).remove()
@@ -315,7 +319,8 @@ class Offered(Asked, can_focus=True):
         event.stop()
 
     def _press(self, letter: str) -> bool:
-        """A letter chooses something, in a moment. False where it chooses nothing, or is one more of a sentence."""
+        """Accept a letter, whose answer takes effect after a pause. False where it chooses none, or follows a letter for another
+        answer, as in a sentence."""
         what = self.letters.get(letter, "")
         if letter:
             self.confirm("")

@@ -1,5 +1,5 @@
-"""What the program asks by itself over the composer, while nothing waits for an answer: which model should answer first, whether
-to make room, how to go on where nobody is at the model's address, whether to import; and how far an import is.
+"""Questions over the composer that no tool call waits for: the first choice of a model, a suggested compaction, how to go on
+where the model cannot be reached or a spending limit is, whether to import sessions; and the progress of an import.
 """
 
 from __future__ import annotations
@@ -29,21 +29,22 @@ if TYPE_CHECKING:
 OFFLINE = "offline/assistant"
 
 MAX_NAMED_PLACES = 4
-"""Places that are offered by name; all of them are in the list of models."""
+"""Providers and servers offered by name; all of them are in the list of models."""
 
 
 class FirstChoice(Offered):
-    """One line a place, then the offline assistant, the whole list, and not now."""
+    """The choice of a first model: a line for each provider or server, then the offline assistant, the whole list, and not
+    now."""
 
     class Chosen(Message):
-        """This model, or one of the whole list (`name` is empty)."""
+        """A model was chosen; an empty `name` asks for the whole list."""
 
         def __init__(self, name: str) -> None:
             super().__init__()
             self.name = name
 
     class Declined(Message):
-        """Not now."""
+        """The choice was put off."""
 
     def __init__(self, places: Sequence[Offer]) -> None:
         super().__init__(id="first-choice")
@@ -57,7 +58,7 @@ class FirstChoice(Offered):
 
     @property
     def answers(self) -> Sequence[KeyedAnswer]:
-        # keys as wide as the widest, so that what they choose stands in one column
+        # keys are padded to the widest, so that the models are in one column
         rows = [(str(n), f"{n + 1:<3}", words, False) for n, words in enumerate(place_lines(self._places))]
         return (
             *rows,
@@ -80,7 +81,7 @@ class FirstChoice(Offered):
         yield Static(question.append(hint), classes="question")
 
     def answer(self, what: str) -> None:
-        """More than once where the first did not work out."""
+        """Post the choice; more than once where the first one did not work."""
         if what == "later":
             self.post_message(self.Declined())
         elif what == "offline":
@@ -90,16 +91,16 @@ class FirstChoice(Offered):
 
 
 def foremost(places: Sequence[Offer]) -> tuple[Offer, ...]:
-    """As many as are shown, in their order; an account whose key is set is among them, however many servers run here."""
-    first, rest = places[:MAX_NAMED_PLACES], places[MAX_NAMED_PLACES:]
-    accounts = [place for place in rest if not place.model.api_base]
+    """The offers that are shown, in their order; a provider whose key is set is among them, however many servers run here."""
+    first, remaining = places[:MAX_NAMED_PLACES], places[MAX_NAMED_PLACES:]
+    accounts = [place for place in remaining if not place.model.api_base]
     if accounts and all(place.model.api_base for place in first):
         first = [*first[:-1], accounts[0]]
     return tuple(first)
 
 
 def place_lines(places: Sequence[Offer]) -> list[str]:
-    """A line a place, in columns, what matters most first: `llama.cpp  qwen3.gguf  16k loaded  at 127.0.0.1:8080`."""
+    """A line for each offer, in columns, most important first: `llama.cpp  qwen3.gguf  16k loaded  at 127.0.0.1:8080`."""
     rows = [_place_cells(place) for place in places]
     widths = [max(cell_len(row[i]) for row in rows) for i in range(3)] if rows else []
     return [
@@ -111,7 +112,7 @@ def place_lines(places: Sequence[Offer]) -> list[str]:
 
 
 def _place_cells(place: Offer) -> tuple[str, str, str, str]:
-    """Provider, model, window, and what it costs or where it is."""
+    """Provider, model, window, and the price or the address."""
     model = place.model
     name = one_line(model.name.rsplit("/", 1)[-1], 40)
     paid = model.input_cost is not None and model.output_cost
@@ -128,13 +129,13 @@ REPLIES: tuple[Reply, ...] = get_args(Reply)
 
 
 class SuggestionPanel(Offered):
-    """One suggestion that waits for a word."""
+    """The question whether to compact, with the tokens before and after."""
 
     IN_WORDS = "instruct"
     PLACEHOLDER = "what to keep; enter makes room"
 
     class Replied(Message):
-        """What the person said, and what the summary is to keep."""
+        """The person's reply, and instructions on what the summary is to keep."""
 
         def __init__(self, reply: Reply, instructions: str = "") -> None:
             super().__init__()
@@ -155,7 +156,7 @@ class SuggestionPanel(Offered):
         )
 
     def keep_up(self, context_usage: ContextUsage) -> None:
-        """The window is this full by now. What came since the question was asked stays where room is made."""
+        """Update the figures: the window is this full by now. Tokens added since the question was asked would not be freed."""
         more = context_usage.used - self._suggested.used
         self._suggested = CompactionSuggested(
             context_usage.used, context_usage.limit, context_usage.pressure, max(0, self._suggested.after_used + more)
@@ -167,13 +168,13 @@ class SuggestionPanel(Offered):
         yield Static(self._head(), markup=False, classes="question")
 
     def _head(self) -> Content:
-        said = self._suggested
-        gain = f"{short(said.used)} → ~{short(said.after_used)}"
-        words = f"The window is {percent(said.pressure)} full. Free up context?  "
+        suggested = self._suggested
+        gain = f"{short(suggested.used)} → ~{short(suggested.after_used)}"
+        words = f"The window is {percent(suggested.pressure)} full. Free up context?  "
         return Content.assemble(("? ", "bold $text-warning"), words, (gain, "bold"))
 
     def answer(self, what: str) -> None:
-        """When, if at all."""
+        """Post when to compact, if at all."""
         self.post_answer(self.Replied(REPLIES[REPLIES.index(what)]))
 
     def worded(self, text: str) -> None:
@@ -185,11 +186,11 @@ WAYS: tuple[Way, ...] = get_args(Way)
 
 
 class UnreachedPanel(Offered):
-    """Try again, another model, the offline assistant, or none of it now. `waiting` says that a message has no answer yet, or
-    half of one."""
+    """The question how to go on where the model cannot be reached: try again, another model, the offline assistant, or not now.
+    `waiting` says that a message has no answer yet, or only part of one."""
 
     class Answered(Message):
-        """The way to go on, empty for none now."""
+        """The chosen way to go on, None for not now."""
 
         def __init__(self, way: Way | None, waiting: bool) -> None:
             super().__init__()
@@ -217,17 +218,17 @@ class UnreachedPanel(Offered):
         yield Static(Content.assemble(("? ", "bold $text-warning"), (words, "bold")), markup=False, classes="question")
 
     def answer(self, what: str) -> None:
-        """Once; what comes of it may ask again."""
+        """Post the choice, once; if the model still cannot be reached, a new panel asks."""
         self.post_answer(self.Answered(next((way for way in WAYS if way == what), None), self._waiting))
 
 
 class LimitPanel(Offered):
-    """A spending limit stopped the turn: go on with as much again, with another limit, with none, or not now."""
+    """The question how to go on where a spending limit stopped the turn: with as much again, another limit, none, or not now."""
 
     IN_WORDS = "other"
 
     class Answered(Message):
-        """What the limit is from now on, 0 for none; None for not now. `text` where the person wrote it."""
+        """The limit from now on is `most`, 0 for none, None for not now; `text` is a limit that the person typed."""
 
         def __init__(self, limit: Limit, most: float | None, text: str = "") -> None:
             super().__init__()
@@ -252,7 +253,7 @@ class LimitPanel(Offered):
         yield Static(Content.assemble(("? ", "bold $text-warning"), (words, "bold")), markup=False, classes="question")
 
     def answer(self, what: str) -> None:
-        """Once; a limit that is too low asks again."""
+        """Post the choice, once; if the new limit is too low, a new panel asks."""
         most = {"more": self._limit.extended, "none": 0.0}.get(what)
         self.post_answer(self.Answered(self._limit, most))
 
@@ -261,10 +262,11 @@ class LimitPanel(Offered):
 
 
 class ImportOffer(Offered):
-    """Import what was found, in the usual places or where `path` says, or not now; with `follow` also what comes later."""
+    """The offer to import sessions of other agents, from the usual folders or from `path`; with `follow` also those that come
+    later."""
 
     class Answered(Message):
-        """Whether to, and whether to import what comes later, None where that was not asked."""
+        """Whether to import, and whether to import later sessions too (`follow`), None where that was not asked."""
 
         def __init__(self, path: str, agreed: bool, follow: bool | None) -> None:
             super().__init__()
@@ -294,7 +296,7 @@ class ImportOffer(Offered):
 
 
 class ImportLine(Pressable):
-    """`importing 34 % of 1.2 GB, 120 sessions`; pressed, or by `x`, it stops, once."""
+    """The progress of an import, such as `importing 34 % of 1.2 GB, 120 sessions`; a click or `x` calls `stop`."""
 
     BINDINGS = [("x,delete", "press", "Stop")]
     key_words = (("x", "stop"),)
@@ -304,7 +306,7 @@ class ImportLine(Pressable):
         self._stop = stop
 
     def show_progress(self, news: ReadSoFar, sessions: int) -> None:
-        """So far."""
+        """Show the bytes read and the number of sessions so far."""
         done = min(100, news.read * 100 // max(1, news.of))
         words = f"importing {done} % of {size_words(news.of)}, {count(sessions, 'session')}"
         self.update(Content.assemble((words, "$text-muted"), ("   x", "$text-accent"), (" stops", "$text-muted")))

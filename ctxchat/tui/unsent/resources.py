@@ -1,5 +1,5 @@
-"""Resources of MCP servers that an unsent message mentions by `@server:uri`: read once beside the typing, weighed, and sent as
-they were weighed."""
+"""Resources of MCP servers that an unsent message mentions by `@server:uri`: each is read once in the background, its tokens are
+counted, and the same content is sent."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ _RESOURCE_NAME = re.compile(r"([A-Za-z0-9_-]{1,30}):([A-Za-z][A-Za-z0-9+.-]*:.+)
 _ENDS = ".,;:!?)]}'\""
 
 Found = tuple[MentionedFile, ...] | CtxchatError
-"""What a resource holds, or why it could not be read."""
+"""The content of a resource, or the error of reading it."""
 
 
 def is_resource(name: str) -> bool:
-    """A mention that names a server and an address: `library:book://tides`."""
+    """Whether a mention names a server and an address, such as `library:book://tides`."""
     return _RESOURCE_NAME.fullmatch(name) is not None
 
 
 class MentionedResources:
-    """Those of the message that is being written. `listed` is what each server lists, as last asked."""
+    """The resources mentioned in the message being written. `listed` holds the resources of each server, as of the last
+    `refresh`."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -39,15 +40,16 @@ class MentionedResources:
         self._reads: dict[tuple[str, int], asyncio.Task[Found]] = {}
 
     async def refresh(self) -> bool:
-        """Look up what the servers list now; True where that is something else."""
+        """Ask the servers for their resources; True where the lists have changed."""
         before, self.listed = self.listed, await self._services.resources()
         return before != self.listed
 
     def look(
         self, text: str, longest: int, rules: MentionRules, typed: str
     ) -> tuple[list[MentionedFile], list[asyncio.Task[Found]]]:
-        """What the text mentions, as far as it is read, and the reads under way. A name that is still being `typed` is read only
-        where a server lists it."""
+        """The resources that the text mentions, as far as they are read, and the tasks of those being read. The name being
+        `typed` is read only where a server lists it; `longest` is the number of characters up to which a resource is sent
+        whole."""
         looked: list[MentionedFile] = []
         named = self._named(text)
         names = [name for name in named if named[name] not in rules.pasted or named[name] in rules.agreed]
@@ -69,14 +71,14 @@ class MentionedResources:
         return looked, under_way
 
     async def load(self, text: str, longest: int, rules: MentionRules) -> list[MentionedFile]:
-        """What goes along with a text. Raises CtxchatError where one cannot be read: nothing is sent then."""
+        """The resources to send with a text. Raises CtxchatError where one cannot be read; nothing is sent then."""
         loaded: list[MentionedFile] = []
         for name, written in self._named(text).items():
             if written in rules.pasted and written not in rules.agreed:
                 continue
             read = self._read(name, longest)
             if read.done() and isinstance(read.result(), CtxchatError):
-                del self._reads[name, longest]  # it may be there by now
+                del self._reads[name, longest]  # try again: the server may be up by now
                 read = self._read(name, longest)
             found = await asyncio.shield(read)
             if isinstance(found, CtxchatError):
@@ -89,7 +91,8 @@ class MentionedResources:
         return loaded
 
     def _named(self, text: str) -> dict[str, str]:
-        """The resources a text mentions, each as it was written: signs at its end are its own where a server lists it so."""
+        """The resources a text mentions, by name, each with its mention as written. Punctuation at the end belongs to the name
+        only where a server lists it so."""
         named: dict[str, str] = {}
         for written in mentions(text):
             if is_resource(written):
@@ -102,7 +105,7 @@ class MentionedResources:
         return any(each.uri == uri for each in self.listed.get(server, ()))
 
     def _read(self, name: str, longest: int) -> asyncio.Task[Found]:
-        """The read of it, begun where there is none. The server's own time limit ends it."""
+        """The task that reads a resource, started where there is none. It ends by the server's own time limit."""
         if (name, longest) not in self._reads:
             self._reads[name, longest] = asyncio.create_task(self._found(name, longest), name="resource")
         return self._reads[name, longest]
@@ -115,7 +118,8 @@ class MentionedResources:
 
 
 def contents(name: str, reply: ToolReply, longest: int) -> tuple[MentionedFile, ...]:
-    """What goes along of a resource: its text where it is no longer than that, its images, or why nothing does."""
+    """The parts of a resource to send: its text, where it has at most `longest` characters, and its images; or why nothing is
+    sent."""
     if reply.failed:
         return (MentionedFile(name, "nothing", why="nothing that can be shown: only named"),)
     images = tuple(image(name, from_base64(data)) for data in reply.images)
