@@ -1,7 +1,7 @@
-"""Anthropic's messages form: who takes it without litellm, a request as bytes, and the events of a reply as pieces of OpenAI's
-form.
+"""Anthropic's Messages API: decides which models are called in it without litellm, encodes requests, and converts the events of
+a reply to OpenAI's chunks.
 
-Knows nothing of connections. The conversation comes in litellm's form, with the dialect's rules applied.
+Knows nothing of connections. The conversation arrives in litellm's form, with the dialect's rules applied.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ctxchat.models.settings import ModelSettings
 
 _SAMPLING = frozenset({"temperature", "top_p", "top_k"})
 _EXTRA = _SAMPLING | {"thinking", "stop_sequences"}
-"""Parameters that go out as they are; all others are litellm's to translate."""
+"""Parameters that are sent unchanged; any other needs litellm to translate it."""
 
 _HEADERS = {
     "content-type": "application/json",
@@ -38,16 +38,16 @@ _HEADERS = {
 _OWN = "https://api.anthropic.com"
 _BETA = "anthropic-beta"
 _LOGIN = "sk-ant-oat"
-"""What a key begins with that stands for a person's login: it goes out as such, under a beta."""
+"""The prefix of a key that is a person's login: it is sent as a bearer token, with a beta header."""
 
 _SCHEMA = ("type", "properties", "additionalProperties", "required", "strict")
-"""What stands at the top of a tool's schema; other words are refused there."""
+"""The keys allowed at the top of a tool's schema; others are refused."""
 
 _NO_TOOL = {
     "type": "function",
     "function": {"name": "dummy_tool", "description": "This is a dummy tool call", "parameters": {}},
 }
-"""Stands for the tools of a conversation that has calls and none on offer any more: without any it is refused."""
+"""Sent where a conversation has calls but no tools are offered any more: a request without tools is then refused."""
 
 COMPACTION_BETA = "compact-2026-09-04"
 
@@ -55,19 +55,20 @@ Event = dict[str, Any]
 
 
 _ADAPTIVE = {"type": "adaptive", "display": "summarized"}
-"""Thinking as the model sees fit, told in summaries: without that word its thoughts come empty, and long turns are silent."""
+"""The model decides when to think, and its thinking is summarised: without `display` thinking arrives empty, and long turns are
+silent."""
 
 
 class AnthropicServer(msgspec.Struct, frozen=True):
-    """Anthropic's own, or another that takes its form. `samples` False: the model takes no parameters of sampling; `adaptive`: it
-    decides for itself when to think."""
+    """Anthropic's server, or another with the same API. `samples`: the model accepts sampling parameters; `adaptive`: it decides
+    for itself when to think."""
 
     base: str
     samples: bool = True
     adaptive: bool = False
 
     def request(self, model: str, arguments: Mapping[str, Any]) -> WireRequest:
-        """The request of arguments in litellm's form. Some ten milliseconds a megabyte."""
+        """The encoded request for arguments in litellm's form. Takes some ten milliseconds per megabyte."""
         messages: Sequence[Wire] = arguments["messages"]
         body: dict[str, object] = {
             "model": model,
@@ -99,19 +100,19 @@ class AnthropicServer(msgspec.Struct, frozen=True):
         return WireRequest(f"{root}/v1/messages{mark}{query}", headers | given, encode(body))
 
     def reading(self, name: str) -> AnthropicReading:
-        """What reads one reply of a model (litellm's name)."""
+        """The parser for one reply of a model (litellm's name)."""
         return AnthropicReading(name)
 
 
 def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> AnthropicServer | None:
-    """The server to speak to without litellm; None for another provider's model, and where something is set that litellm has
-    rules for."""
+    """The server to call without litellm; None for another provider's model, and where a setting needs litellm's special
+    handling."""
     if settings.provider.prefix != "anthropic" or _translated(settings):
         return None
     if any(environment.get(name) for name in (*TLS_BY_LITELLM, "LITELLM_ANTHROPIC_DISABLE_URL_SUFFIX")):
         return None
     elsewhere = address_elsewhere("anthropic", environment)[1].rstrip("/")
-    with suppress(ValueError):  # `network.check_network_settings` says what is wrong with one that is none
+    with suppress(ValueError):  # `network.check_network_settings` reports an invalid address
         elsewhere = whole_address(elsewhere)
     base = settings.base or elsewhere or _OWN
     entry = catalogue.catalogue_model(settings.name)
@@ -120,21 +121,21 @@ def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.envir
 
 
 def loads_tools_late(settings: ModelSettings) -> bool:
-    """Whether the model knows references to tools: every Claude of the list does (Haiku 4.5, Sonnet and Opus 4 and later) at
-    Anthropic's own address. What passes requests on mostly knows none, and may leave them out without a word."""
+    """Whether the model accepts references to tools: every Claude in the catalogue does (Haiku 4.5, Sonnet and Opus 4 and later)
+    at Anthropic's own address. Proxies mostly do not, and may drop them silently."""
     entry, server = catalogue.catalogue_model(settings.name), server_of(settings)
     own = server is not None and urlsplit(server.base).hostname == urlsplit(_OWN).hostname
     return own and entry is not None and entry.provider == "anthropic"
 
 
 def compacts(settings: ModelSettings) -> bool:
-    """Whether the model's provider writes a summary on demand, and is asked without litellm."""
+    """Whether the model's provider writes summaries on request, and is called without litellm."""
     entry = catalogue.catalogue_model(settings.name)
     return entry is not None and entry.supports_anthropic_compaction is True and server_of(settings) is not None
 
 
 def _translated(settings: ModelSettings) -> bool:
-    """litellm makes something else of a parameter, or supposes something of a Claude that is in no list."""
+    """Whether litellm would translate a parameter, or make assumptions about a Claude that is not in the catalogue."""
     thinking = settings.extra.get("thinking")
     entry = catalogue.catalogue_model(settings.name)
     if not settings.extra.keys() <= {*_EXTRA, "extra_headers", "extra_body"}:
@@ -154,7 +155,7 @@ def _translated(settings: ModelSettings) -> bool:
 
 
 def authorised(key: str) -> dict[str, str]:
-    """The headers that say who asks; none without a key."""
+    """The headers that authenticate with this key; none for an empty key."""
     if not key.startswith(_LOGIN):
         return {"x-api-key": key} if key else {}
     return {
@@ -168,8 +169,8 @@ def authorised(key: str) -> dict[str, str]:
 
 
 def _turns(messages: Sequence[Wire]) -> Iterator[Wire]:
-    """Each message as one of the person or the model; results, which are the person's, of one round together. Neighbours of one
-    side stay apart: Anthropic takes them so, and what was sent may not grow."""
+    """The messages as user and assistant turns; the tool results of one round are one user turn. Other neighbours of the same
+    role are not joined: Anthropic accepts them, and a message already sent must not grow."""
     results: list[Wire] = []
     for message in messages:
         if message["role"] == "tool":
@@ -185,7 +186,7 @@ def _turns(messages: Sequence[Wire]) -> Iterator[Wire]:
 
 
 def _blocks(message: Wire) -> list[Wire]:
-    """A message's blocks as they came, else its thoughts, contents and calls, in this order."""
+    """A message's blocks as received, else its thinking, content and calls, in this order."""
     content = message.get("content") or []
     if "blocks" in message:
         return list(with_current_ids(message["blocks"], message.get("tool_calls") or ()))
@@ -209,7 +210,7 @@ def _call(call: Wire) -> Wire:
 
 
 def _wire_part(part: Wire) -> Wire:
-    """A text, an image or a reference to a tool; what this form has no place for is named."""
+    """The block for a text, an image, a file or a reference to a tool; a placeholder text for any other part."""
     kind = part.get("type")
     if kind == REFERENCE:
         return part
@@ -224,7 +225,8 @@ def _wire_part(part: Wire) -> Wire:
 
 
 def _source(address: object) -> Wire | None:
-    """Data, or an address that the server fetches from. litellm fetches from others itself, into this machine."""
+    """The source of an image or file: its data, or an https address that the server fetches; None for any other address, which
+    litellm would fetch to this machine."""
     if not isinstance(address, str):
         return None
     if address.startswith("https://"):
@@ -234,7 +236,7 @@ def _source(address: object) -> Wire | None:
 
 
 def _marked(block: Wire, given: Wire) -> Wire:
-    """With the cache mark of what it is made from."""
+    """The block with the cache marker of the part or message it is made from."""
     return {**block, "cache_control": given["cache_control"]} if given.get("cache_control") else block
 
 
@@ -247,7 +249,7 @@ def _tool(given: Wire) -> Wire:
 
 
 def _schema(schema: Wire) -> Wire:
-    """A schema, in the normal form, as it is taken."""
+    """A normalised schema, with only the keys that are accepted."""
     whole = {"properties": {}, **schema, "type": "object"}
     return {name: whole[name] for name in _SCHEMA if name in whole}
 
@@ -256,13 +258,13 @@ def _schema(schema: Wire) -> Wire:
 
 
 class AnthropicReading:
-    """The events of one reply, as they come: pieces of OpenAI's form are made of them, its blocks kept as they are."""
+    """Parses the events of one reply: converts them to OpenAI's chunks, and keeps its blocks unchanged."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._counts: Event = {}
-        self._calls: list[object] = []  # the places of their blocks
-        self._whole = ""  # the arguments the last call began with, until others come
+        self._calls: list[object] = []  # the indexes of their blocks
+        self._whole = ""  # the arguments the last call started with, until a delta replaces them
         self._blocks: dict[object, Event] = {}
         self._inputs: dict[object, str] = {}
         self._started: Event = {}
@@ -270,7 +272,7 @@ class AnthropicReading:
 
     @property
     def received(self) -> Received | None:
-        """The reply's blocks, where they are more than a text and calls behind it."""
+        """The reply's blocks, where they are more than one text followed by calls."""
         blocks = [self._whole_block(place, block) for place, block in self._blocks.items()]
         blocks = [block for block in blocks if block.get("type") != "text" or block.get("text")]
         kinds = [block.get("type") for block in blocks]
@@ -280,7 +282,7 @@ class AnthropicReading:
 
     @property
     def notes(self) -> ReplyNotes:
-        """What was told beside the reply."""
+        """What the server reported besides the reply."""
         miss = _inside(_inside(self._started, "diagnostics"), "cache_miss_reason")
         reasons = [str(each.get("reason") or "") for each in self._dropped]
         return ReplyNotes(
@@ -292,7 +294,7 @@ class AnthropicReading:
         )
 
     def piece(self, event: Event) -> Event:
-        """A piece of OpenAI's form; an empty one for what says nothing to us."""
+        """The event as a chunk in OpenAI's form; empty for an event without meaning here."""
         place = event.get("index")
         match event.get("type"):
             case "message_start":
@@ -323,20 +325,21 @@ class AnthropicReading:
         return {}
 
     def _drop(self, told: Event) -> None:
-        """Thoughts that were left out of the request; the end tells them again where another model took over."""
+        """Record the thinking that the server dropped from the request; reported again at the end where another model took
+        over."""
         dropped = told.get("input_transformations")
         if isinstance(dropped, list) and dropped:
             self._dropped = [each for each in dropped if isinstance(each, dict)]
 
     def _count(self, usage: Event) -> None:
-        """Counts are told twice; the second time some servers leave out, or give as 0, what they said before."""
+        """Merge token counts, which are reported twice; the second time some servers omit, or set to 0, earlier ones."""
         self._counts |= {name: count for name, count in usage.items() if count}
         for each in usage.get("iterations") or ():
-            if is_summary(each):  # which the counts beside it leave out
+            if is_summary(each):  # the outer counts do not include it
                 self._counts |= {name: count for name, count in each.items() if count and name != "type"}
 
     def _keep(self, place: object, delta: Event) -> None:
-        """A block grows by what comes of it."""
+        """Append a delta to its block."""
         block = self._blocks.get(place)
         if block is None:
             return
@@ -349,20 +352,23 @@ class AnthropicReading:
             self._blocks[place] = {**block, **grown}
 
     def _whole_block(self, place: object, block: Event) -> Event:
-        """With its input, where that came in pieces."""
+        """The block with its input, where that arrived in pieces."""
         written = self._inputs.get(place)
         if not written or "input" not in block:
             return block
         try:
             return {**block, "input": msgspec.json.decode(written)}
         except (msgspec.DecodeError, RecursionError):
-            return block  # does not fit the call, and so is not sent
+            return block  # it will not match the recorded call, so it is not sent back
 
     def _block_started(self, place: object, block: Event) -> Event:
-        """A call may come whole, which litellm overlooks. What a server's own tools do is not ours to answer."""
+        """The delta for a new block. A call may arrive whole, which litellm overlooks. Calls of the server's own tools are
+        ignored."""
         kinds = [each.get("type") for each in self._blocks.values()]
         match block.get("type"):
-            case "text" if "text" in kinds[:-1] and kinds[-2] != "text":  # words apart from those before a thought
+            case "text" if (
+                "text" in kinds[:-1] and kinds[-2] != "text"
+            ):  # a paragraph apart from the text before the thinking
                 return {"content": f"\n\n{block.get('text') or ''}"}
             case "tool_use":
                 self._calls.append(place)
@@ -389,7 +395,7 @@ class AnthropicReading:
 
 
 def is_summary(block: Event) -> bool:
-    """A block, or a count, of the provider's own compaction."""
+    """Whether a block, or a usage entry, belongs to the provider's own compaction."""
     return block.get("type") == "compaction"
 
 
@@ -403,7 +409,7 @@ def _inside(event: Event, name: str) -> Event:
 
 
 def _usage(counts: Event) -> Event:
-    """Anthropic leaves what was read from its cache, and written to it, out of the input."""
+    """The counts in OpenAI's form: Anthropic's input excludes the tokens read from the cache and written to it."""
     read, written = tokens(counts.get("cache_read_input_tokens")), tokens(counts.get("cache_creation_input_tokens"))
     thought = tokens(_inside(counts, "output_tokens_details").get("thinking_tokens"))
     return {

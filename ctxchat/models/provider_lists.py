@@ -1,8 +1,8 @@
-"""What providers themselves say of their models: windows, output limits, prices. Asked once a day, by whoever uses a model of
-theirs, and kept in the data folder.
+"""Fetches and stores providers' own lists of their models: windows, output limits, prices. A list is renewed once a day when one
+of the provider's models is used, and kept in the data folder.
 
-Nobody waits for a provider: what is not known yet counts from the next time on. A provider that does not answer, or a file that
-cannot be read, costs what would have been known and nothing else.
+No caller has to wait for a provider: a new list counts from the next look-up on. If a provider does not answer, or a file cannot
+be read, only its information is missing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ctxchat.models.probes import probe
 from ctxchat.models.settings import ModelSettings
 
 MAX_AGE_S = 86_400.0
-"""Seconds for which a list counts as new."""
+"""Seconds until a list is renewed."""
 
 RETRY_S = 600.0
 """Seconds after which a provider that did not answer is asked again."""
@@ -34,11 +34,12 @@ ADDRESSES = {
     "anthropic": "https://api.anthropic.com/v1/models?limit=1000",
     "openrouter": "https://openrouter.ai/api/v1/models",
 }
-"""Where a provider lists its models, by litellm's prefix for it."""
+"""The URL of a provider's model list, by litellm's prefix."""
 
 
 class ListedModel(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What its provider says of a model. Tokens, 0 where it says nothing; `efforts` as `ModelPort.efforts` has them."""
+    """A model in its provider's list. `window` and `output` in tokens, 0 where not listed; `efforts` as in `ModelPort.efforts`;
+    `sees`: it takes images."""
 
     window: int = 0
     output: int = 0
@@ -48,20 +49,20 @@ class ListedModel(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def prices(self) -> ModelPrices | None:
-        """What it costs. How long it is cached its list does not say."""
+        """The model's prices, without cache lifetimes, which the lists do not have."""
         return ModelPrices(self.rates) if self.rates else None
 
 
 class ProviderList(msgspec.Struct, frozen=True):
-    """A provider's models by the names it has for them, and when it said so, in seconds since 1970."""
+    """A provider's models by its own names for them, and when the list was fetched, in seconds since 1970."""
 
     at: float = 0.0
     models: dict[str, ListedModel] = {}
 
 
 class ProviderLists:
-    """The lists of all providers that have one. `folder` is where they are kept, made when the first comes; `now` the time in
-    seconds since 1970; `addresses` where the providers are."""
+    """The lists of all providers that have one. `folder` stores them and is created with the first; `now` returns the time in
+    seconds since 1970; `addresses` are the lists' URLs."""
 
     def __init__(
         self, folder: Path, now: Callable[[], float] = time.time, addresses: Mapping[str, str] = ADDRESSES
@@ -74,15 +75,15 @@ class ProviderLists:
         self._under_way: dict[str, asyncio.Task[None]] = {}
 
     def find(self, settings: ModelSettings) -> ListedModel | None:
-        """What its provider last said of a model; None where it has no list, or another server is asked for the model. Reads a
-        file the first time."""
+        """A model's entry in its provider's latest list; None where there is none, or the model is called at another address. The
+        first call reads a file."""
         prefix = settings.provider.prefix
         if prefix not in self._addresses or settings.base:
             return None
         return self._stored_list(prefix).models.get(settings.model)
 
     def renew(self, settings: ModelSettings, key: str) -> asyncio.Task[None] | None:
-        """Begin to ask a model's provider where its list is old; None where there is nothing to ask, or no key to ask with."""
+        """Begin to renew the list of a model's provider if it is old; None where it need not be renewed, or there is no key."""
         prefix = settings.provider.prefix
         if prefix not in self._addresses or settings.base or not key:
             return None
@@ -97,14 +98,14 @@ class ProviderLists:
         return task
 
     async def close(self) -> None:
-        """Ask nobody any longer."""
+        """Cancel all requests under way."""
         tasks = list(self._under_way.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _renewed(self, prefix: str, key: str) -> None:
-        # OpenRouter's list is open to all: no key is sent where none is wanted.
+        # OpenRouter's list is public, so no key is sent.
         headers = {**authorised(key), "anthropic-version": "2023-06-01"} if prefix == "anthropic" else {}
         answer = await probe(self._addresses[prefix], headers=headers, seconds=TIMEOUT_S)
         rows = answer.get("data") if isinstance(answer, Mapping) else None
