@@ -1,4 +1,4 @@
-"""Questions to a person as the protocol's permission requests, and the answer behind each option. Pure."""
+"""Turns approvals into the protocol's permission requests, and the chosen option back into an answer. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ctxchat.core.sanitize import visible
 Kind = Literal["allow_once", "allow_always", "reject_once"]
 
 MAX_RULE_CHARS = 300
-"""Characters of a rule that is offered: what is stored is shown whole, and buttons hold no more."""
+"""Most characters of a rule that is offered: a rule must be shown whole, and a button holds no more."""
 
 DENIED = Answer("deny")
 
 
 class PermissionChoice(msgspec.Struct, frozen=True):
-    """An option with what it answers."""
+    """An option of a permission request, with the answer it stands for."""
 
     id: str
     name: str
@@ -30,7 +30,7 @@ class PermissionChoice(msgspec.Struct, frozen=True):
 
 
 def choices(request: ApprovalRequested) -> tuple[PermissionChoice, ...]:
-    """What can be said to a call that waits, the narrowest yes first."""
+    """The options for a call that waits for approval, the narrowest approval first."""
     return (
         PermissionChoice("once", "Allow once", "allow_once", Answer("once")),
         *_beyond(request.allowance),
@@ -40,7 +40,7 @@ def choices(request: ApprovalRequested) -> tuple[PermissionChoice, ...]:
 
 
 def _beyond(allowance: Grant) -> Iterator[PermissionChoice]:
-    """Yes, with what a command may do outside of its sandbox."""
+    """Approvals for once that also grant something outside the sandbox."""
     if allowance.network:
         yield _once("network", "with the network", Grant(network=True))
     for place, folder in enumerate(allowance.folders[:3]):
@@ -54,8 +54,8 @@ def _once(id: str, what: str, allowance: Grant) -> PermissionChoice:
 
 
 def _standing(rules: Sequence[str]) -> Iterator[PermissionChoice]:
-    """Yes from now on: for this session by the widest rule, for good by the one for this very call. More than four answers to a
-    simple question are read by nobody."""
+    """Lasting approvals: for this session by the widest rule, for good by the narrowest. Only these two, as nobody reads more
+    than four answers to a simple question."""
     shown = [rule for rule in rules if len(rule) <= MAX_RULE_CHARS]
     if not shown:
         return
@@ -66,12 +66,12 @@ def _standing(rules: Sequence[str]) -> Iterator[PermissionChoice]:
 
 
 def options(offered: Sequence[PermissionChoice]) -> list[PermissionOption]:
-    """The choices as an editor is shown them."""
+    """The choices as the protocol's options."""
     return [PermissionOption(option_id=each.id, name=each.name, kind=each.kind) for each in offered]
 
 
 def chosen_id(response: RequestPermissionResponse) -> str:
-    """The id of the option that was taken; empty where none was."""
+    """The id of the chosen option; empty where none was chosen."""
     match response.outcome:
         case AllowedOutcome(option_id=id):
             return id
@@ -80,5 +80,5 @@ def chosen_id(response: RequestPermissionResponse) -> str:
 
 
 def answer_to(offered: Sequence[PermissionChoice], taken: str) -> Answer:
-    """What was said; no where it is nothing that was offered."""
+    """The answer of the option with that id; a denial where none has it."""
     return next((each.answer for each in offered if each.id == taken), DENIED)

@@ -1,4 +1,5 @@
-"""Sub-agents as child sessions, for an editor that shows them: announced, told as their work goes on, and idle at the end."""
+"""Shows sub-agents as child sessions to an editor that supports these: announces them, sends their events, and reports them
+idle at the end."""
 
 from __future__ import annotations
 
@@ -40,37 +41,37 @@ from ctxchat.headless import without_secrets
 from ctxchat.presentation.history import items
 
 USAGE_INTERVAL_S = 0.5
-"""Seconds between two updates of the gauge of one."""
+"""Seconds between two updates of a child's gauge."""
 
 _RECORD = re.compile(r"\[its record: session ([\w-]+)\]")
 
 
 def children_of(group: Group) -> Sequence[tuple[str, bool]]:
-    """The sessions of the sub-agents that the calls of a round gave work to, each with whether that came to an answer."""
+    """The sessions of sub-agents that the calls of a round delegated to, each with whether its work succeeded."""
     calls = {call.id for call in group.first.calls if call.name == DELEGATE}
     results = [m for m in group.messages[1:] if m.call_id in calls]
     return list({match[1]: not failed(m) for m in results if (match := _RECORD.search(m.text))}.items())
 
 
 class Child:
-    """One of them. What happens in it waits in `events` until it was announced; None is the end of its work."""
+    """One child session. Its events wait in the queue `events` until it was announced; None marks the end of its work."""
 
     def __init__(self, program: Program, editor: Editor, parent: str, session: str) -> None:
         self._program, self._editor, self._parent, self.session = program, editor, parent, session
         self.events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._ids = updates.CallIds()
         self._retold = set[str]()
-        self._said = 0.0  # when its gauge was told last
+        self._said = 0.0  # monotonic time in seconds at which its gauge was last sent
         self._following: asyncio.Task[None] | None = None
 
     async def begin(self, name: str) -> None:
-        """It has work: announced, and told until it ends."""
+        """Announce the child, and send its events until `end`."""
         if self._following is None:
             await self._announce(name)
             self._following = asyncio.create_task(self._follow(), name=f"child session {self.session}")
 
     async def end(self, stop: str) -> None:
-        """Its work is over, why by the protocol's word; all of it is told before that."""
+        """Send the remaining events, then report the child idle. `stop` is the protocol's stop reason."""
         if self._following is not None:
             self.events.put_nowait(None)
             following, self._following = self._following, None
@@ -78,10 +79,10 @@ class Child:
             await self._settle(stop)
 
     async def retell(self, stop: str) -> None:
-        """All of its record, as far as that was not told yet."""
+        """Send all of its stored record that was not sent yet, then report it idle."""
         await self._announce("")
         workspace, mask = self._program.workspace, self._program.masking
-        with suppress(StorageError):  # nothing of one that is gone
+        with suppress(StorageError):  # a deleted session has nothing to send
             state = fold((await self._program.journal_news(self.session)).records, SessionState())
             for shown in items(state.ledger, state.checkpoints):
                 if shown.key in self._retold:
@@ -111,7 +112,7 @@ class Child:
             await self._tell_event(without_secrets(event, self._program.masking))
 
     async def _tell_event(self, event: Event) -> None:
-        """What an editor has a place for. Questions are asked, and changed files told, by the session above."""
+        """Send an event if the protocol has an update for it. Questions are asked by the parent session."""
         workspace = self._program.workspace
         match event:
             case TurnStarted(message=message, text=text) | Steered(message=message, text=text):
@@ -143,38 +144,38 @@ class Child:
 
 
 class Children:
-    """Those of one session, by their ids; nothing is told of them to an editor that does not show them."""
+    """The child sessions of one session. Sends nothing to an editor that does not show these."""
 
     def __init__(self, program: Program, editor: Editor, parent: str) -> None:
         self._program, self._editor, self._parent = program, editor, parent
         self._known: dict[str, Child] = {}
-        self._at_work: dict[str, Child] = {}  # by the call that gave it work
+        self._at_work: dict[str, Child] = {}  # by the id of the delegating call
         if editor.able.children:
             program.followers[parent] = self._hear
 
     async def begin(self, call_id: str, session: str, name: str) -> None:
-        """A call has given work to a sub-agent."""
+        """Announce the sub-agent that a call delegated to."""
         if self._editor.able.children and call_id not in self._at_work:
             child = self._at_work[call_id] = self._child(session)
             await child.begin(name)
 
     async def end(self, call_id: str, status: ToolStatus | None) -> None:
-        """That call is over; None where it was cancelled."""
+        """End the child of a finished call; `status` is None where the call was cancelled."""
         if child := self._at_work.pop(call_id, None):
             await child.end("cancelled" if status is None else "end_turn" if status == "ok" else "error")
 
     async def close(self) -> None:
-        """None is at work any more."""
+        """End all children that are still at work, as cancelled."""
         for call_id in list(self._at_work):
             await self.end(call_id, None)
 
     async def retell(self, group: Group) -> None:
-        """Those that a stored round gave work to, with all of their records."""
+        """Send the records of all sub-agents that a stored round delegated to."""
         for session, well in children_of(group) if self._editor.able.children else ():
             await self._child(session).retell("end_turn" if well else "error")
 
     def forget(self) -> None:
-        """The session is closed."""
+        """Stop following sub-agents: the session is closed."""
         self._program.followers.pop(self._parent, None)
 
     def _hear(self, stamped: Stamped) -> None:

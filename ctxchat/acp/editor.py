@@ -1,6 +1,6 @@
-"""The editor at the other end: what it says it can, and the way to it for what is newer than the library.
+"""The connected editor: the capabilities it states, and sending updates to it, also those newer than the protocol library.
 
-That knows schema 1.19; `compaction_update`, `subagent_update` and `session_message` are of the schema's crate 1.20.
+The library knows schema 1.19; `compaction_update`, `subagent_update` and `session_message` are of the schema's crate 1.20.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ctxchat.acp.wire import JsonObject, Wire
 
 
 class Abilities(msgspec.Struct, frozen=True):
-    """What an editor says that it can: ask in words (`forms`), show compactions and sub-agents by themselves, read and write
-    files."""
+    """The capabilities an editor states: ask for text (`forms`), show `compactions` and sub-agents (`children`) as such, read and
+    write files."""
 
     forms: bool = False
     compactions: bool = False
@@ -27,7 +27,7 @@ class Abilities(msgspec.Struct, frozen=True):
 
 
 def abilities_in(told: object) -> Abilities:
-    """The `clientCapabilities` of a first request, as they came."""
+    """The abilities in the raw `clientCapabilities` of the `initialize` request."""
     return Abilities(
         forms=_said(told, "elicitation", "form"),
         compactions=_said(told, "session", "compaction"),
@@ -38,14 +38,14 @@ def abilities_in(told: object) -> Abilities:
 
 
 def _said(told: object, *names: str) -> bool:
-    """Something of that name is there: an object, be it empty, or true."""
+    """Whether a capability at this path of names is stated: by an object, even an empty one, or by true."""
     for name in names:
         told = cast("Mapping[str, object]", told).get(name) if isinstance(told, Mapping) else None
     return told is True or isinstance(told, Mapping)
 
 
 class Editor:
-    """`client` is the library's way to it, `wire` what that speaks through."""
+    """The editor of a connection. `client` is the library's proxy for it, `wire` the transport below."""
 
     def __init__(self, client: Client, wire: Wire) -> None:
         self.client, self.loop = client, wire.loop
@@ -53,11 +53,11 @@ class Editor:
 
     @property
     def able(self) -> Abilities:
-        """What it can."""
+        """The editor's capabilities."""
         return abilities_in(self._wire.client_capabilities)
 
     async def tell(self, session: str, update: SessionUpdate | JsonObject) -> None:
-        """One update of a session, in order with all others; an object where the library knows none of its kind. Raises
+        """Send one update of a session, in order with all others; as a JSON object where the library has no type for it. Raises
         ConnectionError."""
         if isinstance(update, dict):
             told: dict[str, Any] = {"sessionId": session, "update": update}

@@ -1,6 +1,6 @@
-"""One session as an editor drives it: a prompt is a turn or a command; what happens in it is told as it does.
+"""One session driven by an editor: runs each prompt as a turn or a command, and sends its events as they happen.
 
-Knows no wire and no other session. What runs is cancelled by ending its task, which closes the turn in good order.
+Knows no wire and no other session. A turn is cancelled by cancelling its task, which closes it in good order.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ STOP_REASONS: dict[str, StopReason] = {
 
 
 class EditorSession:
-    """`renew` takes over edited settings."""
+    """A session opened by an editor. `renew` adopts edited settings, and is true where there were any."""
 
     def __init__(
         self, program: Program, session: Session, editor: Editor, renew: Callable[[], Awaitable[bool]]
@@ -61,13 +61,13 @@ class EditorSession:
         self._ids = updates.CallIds()
 
     async def tell(self, update: SessionUpdate | JsonObject) -> None:
-        """One update to the editor."""
+        """Send one update to the editor."""
         await self._editor.tell(self.session.id, update)
 
-    # ── what an editor asks ──
+    # ── requests of the editor ──
 
     async def prompt(self, blocks: Sequence[Block]) -> StopReason:
-        """One turn, or a command. A prompt that follows a cancel waits for the end of what was cancelled. Raises CtxchatError."""
+        """Run one turn, or a command. After a cancel it first waits for the cancelled turn to end. Raises CtxchatError."""
         if self._work and self._work.cancelling():
             await asyncio.wait({self._work})
         if self._work and not self._work.done():
@@ -80,14 +80,14 @@ class EditorSession:
         return "cancelled" if work.cancelled() else work.result()
 
     async def cancel(self) -> None:
-        """End what is under way, if anything is; what exists is kept."""
+        """Cancel the turn under way, if any, and wait for its end; what exists of it is kept."""
         if self._work and not self._work.done():
-            if not self._work.cancelling():  # a second time would reach the sealing of what exists
+            if not self._work.cancelling():  # a second cancel would interrupt the sealing of the turn
                 self._work.cancel()
             await asyncio.wait({self._work})
 
     async def retell(self) -> None:
-        """All of the record, as it was told when it happened."""
+        """Send the whole record again, with the updates that were sent when it happened."""
         state = self.session.state
         mask = self.session.attachments.mask
         changed = {(c.turn, c.call_id): c.changes for c in state.checkpoints if c.call_id}
@@ -107,8 +107,8 @@ class EditorSession:
             await self.tell(updates.plan(todo))
 
     async def tell_commands(self) -> None:
-        """Our commands, and the skills, command files and prompts of servers that can be called; nothing where they are the same
-        as before."""
+        """Send the list of our commands, and of the skills, command files and prompts of servers that can be called, if it has
+        changed."""
         own = {name for name, _, _ in COMMANDS}
         called = [
             (p.name, clean(p.description), clean(p.hint)) for p in self.session.setup.prompts if p.name not in own
@@ -118,11 +118,11 @@ class EditorSession:
             await self.tell(updates.commands(offered))
 
     async def tell_figures(self) -> None:
-        """The gauge as it is."""
+        """Send the gauge, measured now."""
         await self.tell(updates.usage(await self.session.measure()))
 
     async def close(self) -> None:
-        """End what is under way, and give the session free. Raises CtxchatError."""
+        """Cancel the turn under way, and release the session. Raises CtxchatError."""
         await self.cancel()
         self._children.forget()
         await self.session.close()
@@ -148,7 +148,7 @@ class EditorSession:
                 return await self._run(self.session.send(text, parts))
 
     async def _prepare(self) -> None:
-        """Take in what changed since the last turn (settings, servers), and say what is to be said of it, each once."""
+        """Adopt settings and servers that changed since the last turn, and send notices about them, each once."""
         if await self._renew():
             before = self.session.permissions.mode
             await self.session.setup.adapt()
@@ -158,14 +158,14 @@ class EditorSession:
         await self.tell_commands()
 
     async def tell_notices(self, more: Sequence[str] = ()) -> None:
-        """What is to be known of the session and the settings, each once."""
+        """Send the notices about session and settings, each once."""
         for notice in (self.session.read_only, *self.program.notices, *self.session.notices, *more):
             if notice and notice not in self._noticed:
                 self._noticed.add(notice)
                 await self.tell(updates.remark(notice))
 
     async def _run(self, events: AsyncGenerator[Stamped, None]) -> StopReason:
-        """Tell what happens until its end. Raises CtxchatError where it came to none."""
+        """Send the events of a turn or compaction until its end. Raises CtxchatError where it failed."""
         reason: StopReason = "end_turn"
         mask = self.session.attachments.mask
         telling = EventSender(self.session, self._editor, self._workspace, self._ids, self._children)
@@ -185,7 +185,7 @@ class EditorSession:
         return reason
 
     async def _name(self) -> None:
-        """The session's title, where it has another one now."""
+        """Send the session's title if it has changed."""
         database = self.program.database
         row = await database.run(sessions.row, database, self.session.id)
         if row.title and row.title != self._title:
@@ -195,7 +195,7 @@ class EditorSession:
     # ── commands ──
 
     async def _compact(self, instructions: str) -> StopReason:
-        """Make room now, with all that the plan holds."""
+        """Run a compaction now, with all steps of its plan."""
         preview = await self.session.preview(instructions)
         if preview.plan is None:
             await self.tell(updates.said(clean(preview.reason or "There is nothing to free.")))
@@ -203,7 +203,7 @@ class EditorSession:
         return await self._run(self.session.free_up(preview))
 
     async def _context(self) -> StopReason:
-        """The gauge in words, and its parts as a table."""
+        """Send the gauge in words, and its sections as a table."""
         context_usage = await self.session.measure()
         rows = [f"| {PARTS[s.name].label} | {short(s.tokens)} |" for s in context_usage.sections if s.tokens]
         table = "\n".join(["| part | tokens |", "|---|---:|", *rows])
@@ -212,14 +212,14 @@ class EditorSession:
         return "end_turn"
 
     async def _undo(self) -> StopReason:
-        """Take back the newest change. Raises CtxchatError where there is none."""
+        """Undo the newest change. Raises CtxchatError where there is none."""
         context_usage = await self.session.changes.undo()
         await self.tell(updates.said(f"Taken back: {gauge_words(context_usage)[0]} tokens now.\n"))
         await self.tell(updates.usage(context_usage))
         return "end_turn"
 
     async def _archive(self) -> StopReason:
-        """The compactions of this session as a table."""
+        """Send the compactions of this session as a table."""
         database = self.program.database
         rows = await database.run(archive.compactions, database, self.session.id)
         lines = [

@@ -1,6 +1,6 @@
-"""The editor's files: what it has open and not saved yet is what the agent reads and changes, and a change is the editor's too.
+"""Reads and writes files through the editor, so that the agent sees unsaved text, and the editor sees the agent's changes.
 
-Fulfils `core.ports.EditorFiles`. What the editor does not answer, or not in time, is as it is on the disk.
+Implements `core.ports.EditorFiles`. Where the editor does not answer in time, the file on disk is used.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ctxchat.tools.line_ends import LINE_END, with_line_ends_of
 T = TypeVar("T")
 
 ANSWER_TIMEOUT_S = 10.0
-"""Seconds an editor has to read or write a file; after the first time that it did not, it is not asked again."""
+"""Seconds an editor has to read or write a file; after the first timeout it is not asked again."""
 
 
 class OpenFiles:
-    """Those of one session of the editor's."""
+    """The editor's open files, for one session."""
 
     def __init__(self, editor: Editor, session: str) -> None:
         self._editor, self._session = editor, session
@@ -55,14 +55,14 @@ class OpenFiles:
                 return await asked
         except TimeoutError:
             self._silent = True
-        except Exception:  # whatever an editor answers, there is the disk
+        except Exception:  # on any error of the editor the file on disk is used
             return None
         return None
 
 
 def _unsaved(path: str, text: str) -> str:
-    """The text with the line ends of the file; empty where it lies there already, and for no UTF-8, which an editor may have read
-    in another way than we."""
+    """The editor's text with the line ends of the file on disk; empty where the file holds it already, or is not UTF-8, which the
+    editor may have decoded differently."""
     try:
         saved = Path(path).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""A program for each folder that an editor opens sessions in, with the MCP servers it brings; shared by the sessions of both."""
+"""Keeps one program for each pair of a folder and a set of MCP servers that an editor opens sessions with."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Key = tuple[Path, bytes]
 
 
 class Programs:
-    """Those of one connection. `flags` are what the command line says, for all of them."""
+    """The programs of one connection. `flags` are the command line's options, which hold for all of them."""
 
     def __init__(self, flags: Flags) -> None:
         self._flags = flags
@@ -33,7 +33,7 @@ class Programs:
         self._end = AsyncExitStack()
 
     async def program_for(self, cwd: str, given: Sequence[EditorServer] = ()) -> Program:
-        """The program for this folder with these servers, by the settings as they are now. Raises UsageError and StorageError."""
+        """The program for this folder and these servers, with the present settings. Raises UsageError and StorageError."""
         if not Path(cwd).is_absolute():
             raise UsageError(f"cwd: {cwd or 'empty'} is no absolute path.")
         flags = msgspec.structs.replace(self._flags, cwd=cwd)
@@ -56,7 +56,7 @@ class Programs:
             return program
 
     async def renew(self, program: Program) -> bool:
-        """Go by settings that were edited since; True where they were. Sessions that are open are told by their `setup`."""
+        """Adopt settings edited since the last time; True where there were any. Open sessions adopt them by `Setup.adapt`."""
         loaded = await asyncio.to_thread(self._load[program])
         edited = loaded != program.loaded
         if edited:
@@ -64,11 +64,11 @@ class Programs:
         return edited
 
     async def warm_up(self) -> None:
-        """Import what a session takes, beside everything else."""
+        """Import the modules that a session needs, in a thread."""
         await asyncio.to_thread(_program)
 
     async def close(self) -> None:
-        """End all of them."""
+        """End all programs."""
         await self._end.aclose()
 
 

@@ -1,4 +1,4 @@
-"""The blocks of a prompt as a message of ours: its words, and what goes along with them. Foreign text is data.
+"""Converts the content blocks of an editor's prompt into a message: its text and its attachments.
 
 A link to a file is a mention of it (`@path`), as in the interface; what the editor embeds goes along as it is.
 """
@@ -36,9 +36,10 @@ Tell = Callable[[str], None]
 async def message(
     blocks: Sequence[Block], session: Session, workspace: Path, tell: Tell
 ) -> tuple[str, tuple[Part, ...]]:
-    """The words and what goes along; `tell` is told what does not. Raises UsageError and StorageError."""
-    words: list[tuple[str, bool]] = []  # and whether the person wrote it
-    named_by_person: list[str] = []  # a name or address that comes with something else mentions nothing
+    """The text and the attachments of a prompt; `tell` is called for each file that is not attached. Raises UsageError and
+    StorageError."""
+    words: list[tuple[str, bool]] = []  # each text with whether the person wrote it
+    named_by_person: list[str] = []  # `@path` is a mention in these only, not in names of embedded things
     chosen: list[str] = []
     parts: list[Part] = []
     for block in blocks:
@@ -76,13 +77,13 @@ async def message(
 
 
 def _linked(uri: str, workspace: Path) -> str:
-    """A link to a file as a mention of it, with the lines that are meant."""
+    """A link to a file as an `@path` mention, with the lines it points to."""
     lines = urlsplit(uri).fragment.removeprefix("L").replace(":L", "-").replace(":", "-")
     return f"{mention(_short_path(uri, workspace))}{f' (lines {clean(lines)})' if lines else ''}"
 
 
 def _spaced_text(words: Sequence[tuple[str, bool]]) -> str:
-    """The pieces as they stand; what stands for a file or an image is parted by a space from words it would run into."""
+    """The texts joined unchanged, but with a space between the name of a file or image and a word it would run into."""
     text, before = "", True
     for word, written in words:
         close = (before and written) or not text or not word or text[-1].isspace() or word[0].isspace()
@@ -92,7 +93,7 @@ def _spaced_text(words: Sequence[tuple[str, bool]]) -> str:
 
 
 def _short_path(uri: str, workspace: Path) -> str:
-    """A file from the workspace on, where it lies in it; any other address as it is."""
+    """A file's path, relative to the workspace where it lies inside; any other address unchanged."""
     parts = urlsplit(uri)
     if parts.scheme != "file":
         return clean(uri)
@@ -119,7 +120,7 @@ async def _image(named: MentionedFile, session: Session, tell: Tell) -> tuple[Pa
 
 
 async def _text_part(name: str, text: str, session: Session) -> Part:
-    """Whole where it is short; else as a file that the agent can page through."""
+    """An embedded text as a part: whole where it is short, else saved as a file that the agent can page through."""
     if len(text) > MAX_TEXT_CHARS:
         return await session.attachments.put_away(file_name(name), session.attachments.mask(text))
     part = await part_of(MentionedFile(name, "text", text), session.attachments.save, session.attachments.mask)

@@ -1,5 +1,5 @@
-"""What an editor can set in a session: the permission mode and the model, as the protocol's config options and session modes,
-and the editor's MCP servers as settings of ours."""
+"""Describes what an editor can set in a session (permission mode and model) as the protocol's config options and session modes,
+and converts the editor's MCP servers to our settings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MODEL: Literal["model"] = "model"
 ConfigOption = SessionConfigOptionSelect | SessionConfigOptionBoolean
 
 MAX_SERVER_NAME_CHARS = 24
-"""Characters of a server's name: those of its tools begin with it, and have at most 64."""
+"""Most characters of a server's name: the names of its tools begin with it, and may have at most 64."""
 
 EditorServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 
@@ -48,7 +48,7 @@ def mode_of(id: str) -> Mode:
 
 
 def modes(session: Session) -> SessionModeState:
-    """The modes there are, and the one in force."""
+    """The permission modes, and the one in force."""
     rows = [SessionMode(id=id, name=name, description=about) for id, name, about in _mode_rows()]
     return SessionModeState(current_mode_id=session.permissions.mode, available_modes=rows)
 
@@ -64,7 +64,7 @@ def config_options(session: Session, models: Collection[str]) -> list[ConfigOpti
 
 
 def _mode_rows() -> list[tuple[str, str, str]]:
-    """Id, name and meaning of each."""
+    """Id, name and description of each permission mode."""
     return [(id, id.replace("-", " ").capitalize(), about) for id, about in MODES.items()]
 
 
@@ -95,7 +95,8 @@ def servers(offered: Sequence[EditorServer], known: Mapping[str, McpSettings]) -
 
 
 def _free_name(wanted: str, taken: Collection[str]) -> str:
-    """A name that no other server has. None may begin with it and `_` either: tools are called `server__tool`."""
+    """A name based on `wanted` that no other server has. No server name may be another's plus `_`: tools are called
+    `server__tool`."""
     base = re.sub(r"[^A-Za-z0-9-]+", "-", wanted).strip("-")[:MAX_SERVER_NAME_CHARS] or "server"
     names = chain([base], (f"{base}-{number}" for number in count(2)))
     return next(name for name in names if name not in taken and not any(t.startswith(f"{name}_") for t in taken))

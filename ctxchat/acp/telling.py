@@ -1,7 +1,6 @@
-"""The events of one turn or compaction as an editor is told them, and the questions in them as it is asked. Knows no prompt and
-no command.
+"""Sends the events of one turn or compaction to the editor, and asks it the questions among them. Knows no prompt and no command.
 
-A question waits beside the events: reading calls go on meanwhile.
+A question waits in a task of its own, so that other calls go on meanwhile.
 """
 
 from __future__ import annotations
@@ -56,10 +55,10 @@ from ctxchat.core.record import CompactionRecord
 from ctxchat.core.sanitize import clean, visible
 
 UPDATE_INTERVAL_S = 0.5
-"""Seconds between two updates of what changes all the time: the gauge, and what a call has shown."""
+"""Seconds between two updates of what changes all the time: the gauge, and the output of a running call."""
 
 MAX_TAIL_CHARS = 4_000
-"""Characters of what a call at work has shown that are told."""
+"""Last characters of a running call's output that are sent."""
 
 OfCall = (
     ToolStarted
@@ -76,7 +75,7 @@ OfCall = (
 async def whole_edits(
     session: Session, changes: Iterable[FileChange], workspace: Path
 ) -> Sequence[updates.ToolCallContentVariant]:
-    """Changes to files in whole texts; none where one of them is not to be had so."""
+    """Changes to files as whole texts before and after; empty where one of them is not available."""
     mask, edits = session.attachments.mask, list[updates.ToolCallContentVariant]()
     for change in changes:
         texts = await session.files.texts(change) if session.files else (None, None)
@@ -88,24 +87,26 @@ async def whole_edits(
 
 
 class EventSender:
-    """One turn or compaction, with the sub-agents at work in it; `failed` is why there is no end to it."""
+    """Sends the events of one turn or compaction, with those of its sub-agents. `failed` is the error that ended it, if any."""
 
     def __init__(self, session: Session, editor: Editor, workspace: Path, ids: CallIds, children: Children) -> None:
         self._session, self._editor, self._workspace = session, editor, workspace
         self._ids, self._children = ids, children
         self.failed: Failed | None = None
         self._asked: dict[str, asyncio.Task[None]] = {}
-        self._shown: dict[str, str] = {}  # what each call at work has shown, its end
+        self._shown: dict[str, str] = {}  # the last output of each running call
         self._lists: dict[str, SessionUpdate] = {}
-        self._below: dict[str, str] = {}  # calls of sub-agents that were asked about, with their ids for the editor
+        self._below: dict[
+            str, str
+        ] = {}  # ids for the editor of sub-agents' calls that wait for approval, by the call's id
         self._compactions: set[str] = set()
-        self._in_vain = ""  # why the last compaction came to nothing
-        self._open: dict[str, str] = {}  # calls that have begun and not ended, with their ids for the editor
+        self._in_vain = ""  # why the last compaction freed nothing
+        self._open: dict[str, str] = {}  # ids for the editor of running calls, by the call's id
         self._changes: dict[str, Sequence[FileChange]] = {}
-        self._said: dict[str, float] = {}  # when what comes often was told last
+        self._said: dict[str, float] = {}  # monotonic time in seconds at which each frequent update was last sent
 
     async def close(self) -> None:
-        """No question outlives what asked it."""
+        """Cancel open questions, and report everything still running as cancelled."""
         asked = list(self._asked.values())
         for task in asked:
             task.cancel()
@@ -121,11 +122,11 @@ class EventSender:
                 await self.tell(updates.compaction_cut_off(id) if own else updates.cut_off(updates.compaction_id(id)))
 
     async def tell(self, update: SessionUpdate | JsonObject) -> None:
-        """One update to the editor."""
+        """Send one update to the editor."""
         await self._editor.tell(self._session.id, update)
 
     async def send_event(self, event: Event) -> None:
-        """One event, in the order in which they happen."""
+        """Send one event; to be called in the order in which they happen."""
         if isinstance(event, OfCall):
             await self._of_call(event)
             return
@@ -154,7 +155,7 @@ class EventSender:
             case Retry():
                 await self.tell(updates.remark(f"{event.cause} Trying again in {event.after_seconds:.0f} s."))
             case Notice():
-                if rest := event.text.removeprefix(self._in_vain).strip():  # it was told with the compaction
+                if rest := event.text.removeprefix(self._in_vain).strip():  # the compaction's update said it already
                     await self.tell(updates.remark(rest))
             case Failed():
                 self.failed = event
@@ -166,7 +167,7 @@ class EventSender:
         named = self._ids.begin(call_id) if isinstance(event, ToolStarted) else self._ids.of(call_id)
         told = msgspec.structs.replace(event, call_id=named)
         if not named and not isinstance(event, ApprovalRequested | ApprovalResolved):
-            return  # of a sub-agent's call, which is not told by itself
+            return  # of a sub-agent's call, which is not shown as a call of this session
         match told:
             case ToolStarted():
                 self._open[call_id] = named
@@ -219,7 +220,7 @@ class EventSender:
     # ── questions ──
 
     def _ask(self, id: str, question: Coroutine[Any, Any, None]) -> None:
-        """Beside what goes on meanwhile."""
+        """Ask a question in a task of its own, so that events go on meanwhile."""
         self._asked[id] = asyncio.create_task(question, name=f"question {id}")
 
     async def _approve(self, call_id: str, event: ApprovalRequested) -> None:
@@ -228,9 +229,9 @@ class EventSender:
         self._session.permissions.answer(call_id, answer_to(offered, taken))
 
     async def _question(self, call_id: str, event: QuestionAsked) -> None:
-        """A question of the model's: one of its options, or a word where the editor has a form for it. Else nobody answered, and
-        the model is told so."""
-        said = ""
+        """Ask a question of the model: by its options, or as free text where the editor supports forms. Otherwise it counts as
+        not answered."""
+        reply = ""
         if event.options:
             rows = [
                 PermissionOption(option_id=str(n), name=visible(option), kind="allow_once")
@@ -239,13 +240,13 @@ class EventSender:
             none = PermissionOption(option_id="none", name="No answer", kind="reject_once")
             call = ToolCallUpdate(tool_call_id=event.call_id, title=clean(event.text), status="pending")
             taken = await self._chosen(call, [*rows, none])
-            said = next((o for n, o in enumerate(event.options) if taken == str(n)), "")
+            reply = next((o for n, o in enumerate(event.options) if taken == str(n)), "")
         elif self._editor.able.forms:
-            said = await self._word(event)
-        self._session.permissions.reply(call_id, said)
+            reply = await self._word(event)
+        self._session.permissions.reply(call_id, reply)
 
     async def _suggest(self, event: CompactionSuggested) -> None:
-        """Whether to make room, where the settings want a person to say so."""
+        """Ask whether to compact, where the settings want the person to decide."""
         title = f"The context is {percent(event.pressure)} full. Make room ({short(event.used)} → ~{short(event.after_used)})?"
         rows = [
             PermissionOption(option_id="now", name="Make room now", kind="allow_once"),
@@ -265,10 +266,10 @@ class EventSender:
         await self.tell(updates.settled(named, taken in {"now", "after"}))
 
     async def _chosen(self, call: ToolCallUpdate, rows: list[PermissionOption]) -> str:
-        """The option a person took; empty where they took none, or where the editor cannot ask them."""
+        """The id of the chosen option; empty where none was chosen, or the editor cannot ask."""
         try:
             return chosen_id(await self._editor.client.request_permission(self._session.id, call, rows))
-        except Exception as problem:  # whatever an editor answers, it is no yes
+        except Exception as problem:  # an error of the editor never counts as approval
             await self.tell(updates.remark(f"The editor could not ask you: {problem}"))
             return ""
 

@@ -1,6 +1,6 @@
-"""Standard input and output as the editor's line: one JSON-RPC object each, and nothing else on standard output.
+"""The transport to the editor over standard input and output: one JSON-RPC object a line, and nothing else on standard output.
 
-Whatever comes in is answered or left out; nothing that is no protocol reaches the library. Knows no method but the first.
+Invalid input is answered or skipped, so that only valid messages reach the protocol library. Knows no method but `initialize`.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS, FAILED = -32700, -
 """The codes of JSON-RPC."""
 
 NOT_FOUND_CODE = -32002
-"""The protocol's own, for what a client may then do without, such as a session."""
+"""The protocol's own error code for something that does not exist, such as a session."""
 
 
 class Wire:
-    """Fulfils the library's transport. Threads read and write: any file will do, and an editor that reads nothing holds up
-    nobody's end."""
+    """Implements the library's transport. Reads and writes in threads, so that any kind of file works, and an editor that stops
+    reading blocks nothing else."""
 
     def __init__(self, source: BinaryIO, sink: BinaryIO) -> None:
         self._source, self._sink = source, sink
         self.client_capabilities: object = None
-        """What the editor says that it can, as it said it: the library leaves out what is newer than itself."""
+        """The editor's raw capabilities: the library would drop those newer than itself."""
         self.loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[bytes] = asyncio.Queue()
         self._out: SimpleQueue[tuple[bytes, asyncio.Future[None]] | None] = SimpleQueue()
@@ -38,7 +38,7 @@ class Wire:
             threading.Thread(target=work, daemon=True).start()
 
     async def receive(self) -> JsonObject | None:
-        """The next message that can be one; None at the end."""
+        """The next valid message; None at the end of the input."""
         while line := await self._lines.get():
             if not line.strip():
                 continue
@@ -52,13 +52,13 @@ class Wire:
         return None
 
     async def send(self, message: JsonObject) -> None:
-        """One message, after all that were sent before. Raises ConnectionError where nobody reads any more."""
+        """Send one message, after all sent before. Raises ConnectionError where the editor no longer reads."""
         written = self.loop.create_future()
         self._out.put((msgspec.json.encode(worded(message), enc_hook=str) + b"\n", written))
         await written
 
     async def close(self) -> None:
-        """Nothing more is sent."""
+        """Stop sending."""
         self._out.put(None)
 
     def _read_lines(self) -> None:
@@ -86,7 +86,8 @@ class Wire:
 
 
 def take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
-    """The editor's ends of the pipes as our own: from now on whoever prints writes to standard error, and nobody else reads."""
+    """Take over standard input and output for the editor. From now on prints go to standard error, and other readers of standard
+    input find it empty."""
     source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -95,7 +96,7 @@ def take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
 
 
 def parse_line(line: bytes) -> tuple[JsonObject | None, JsonObject | None]:
-    """A line as a message, or what is answered to a line that is none; both None where nothing can be."""
+    """A line as a message, or the error to answer to an invalid line; one of the two is None."""
     try:
         value = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as problem:
@@ -118,12 +119,12 @@ def parse_line(line: bytes) -> tuple[JsonObject | None, JsonObject | None]:
 
 
 def refusal(id: object, code: int, text: str) -> JsonObject:
-    """The answer to a request that comes to nothing."""
+    """A JSON-RPC error as the answer to the request `id`."""
     return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}}
 
 
 def worded(message: JsonObject) -> JsonObject:
-    """The message; of an error that the library made, in a sentence."""
+    """The message unchanged, but an error made by the library with its text as one sentence."""
     match message:
         case {"error": {"code": code, "data": {"errors": [{"loc": place, "msg": what}, *_]}}}:
             where = ".".join(map(str, place)) or "params"
@@ -139,7 +140,7 @@ def worded(message: JsonObject) -> JsonObject:
 def _input_lines(source: BinaryIO) -> Iterator[bytes]:
     try:
         yield from source
-    except OSError:  # as good as its end
+    except OSError:  # treated as the end of the input
         return
 
 

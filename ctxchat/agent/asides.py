@@ -1,5 +1,5 @@
-"""Questions beside the conversation: the model answers them from all that it sees, also while a turn is under way, and nothing
-of it comes into the window or the record but what it cost.
+"""Answers questions beside the conversation: the model sees all of the conversation, also while a turn is under way, but question
+and answer enter neither the view nor the record. Only their cost is booked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ctxchat.core.journal import PrefixRead, Spent
 from ctxchat.core.messages import Message, Text
 
 MAX_ASIDE_TOKENS = 8_000
-"""Tokens of an answer, the thoughts before it among them."""
+"""Most tokens of an answer, its reasoning included."""
 
 
 class Aside(msgspec.Struct, frozen=True):
@@ -30,23 +30,25 @@ class Aside(msgspec.Struct, frozen=True):
 
 
 class Asides:
-    """The verb for one session."""
+    """Asks questions beside one session. `read_only` says why the session may not be written, empty where it may."""
 
     def __init__(self, conversation: Conversation, read_only: str) -> None:
         self._conversation = conversation
         self._read_only = read_only
 
     async def ask(self, question: str, earlier: Sequence[Aside] = ()) -> AsyncGenerator[str, None]:
-        """The answer as it comes, asked behind the conversation and the `earlier` asides. Raises ModelError where there is none,
-        and SessionBusy in a session that is read only: what it costs could not be written down."""
+        """The answer as it arrives, to a question placed after the conversation and the `earlier` asides. Raises ModelError where
+        there is no answer, and SessionBusy in a read-only session, where its cost could not be recorded."""
         if self._read_only:
             raise SessionBusy(self._read_only)
         conversation, model = self._conversation, self._conversation.model
-        opening, *said = (*(text for aside in earlier for text in (aside.question, aside.answer)), question)
+        opening, *following = (*(text for aside in earlier for text in (aside.question, aside.answer)), question)
         request = await request_so_far(conversation, MAX_ASIDE_TOKENS)
         first = max((item.message.seq for item in request.view.items), default=0) + 1
         asked = [Message(first, "user", (Text(opening), Text(prompt("aside"))))]
-        asked += [Message(first + n, "user" if n % 2 == 0 else "assistant", text) for n, text in enumerate(said, 1)]
+        asked += [
+            Message(first + n, "user" if n % 2 == 0 else "assistant", text) for n, text in enumerate(following, 1)
+        ]
         view = request.view.followed_by(asked, conversation.counter.count_text)
         draft, started = ArrivingReply(), conversation.clock.now()
         pieces = stream_reply(
@@ -68,7 +70,7 @@ class Asides:
 
 
 def _check(draft: ArrivingReply) -> None:
-    """Raises ModelError where what came is no whole answer."""
+    """Raises ModelError where the reply is not a complete answer."""
     if draft.end is None:
         raise ModelError("The answer broke off before its end.", "Ask again.", kind="interrupted")
     if draft.end.calls:

@@ -1,5 +1,5 @@
-"""What goes along with messages: images saved beside the session and read again for each request, texts weighed before they are
-sent, and what a transcript says of both."""
+"""Handles attachments of messages: saves images beside the session and reads them for each request, and counts texts before they
+are sent."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from ctxchat.core.messages import Group, Image, Message, Part, Text
 from ctxchat.core.tokens import TokenCounter, rough_count
 
 ESTIMATED_FROM_CHARS = 20_000
-"""Characters from which a text is estimated until it was counted: a tokenizer takes longer than a key may."""
+"""Characters from which a text's tokens are estimated until it was counted: a tokenizer would delay the next key stroke."""
 
 
 PASTE_EXCERPT_TOKENS = 1_000
-"""Tokens that a message holds of a paste that goes as a file."""
+"""Tokens of head and tail that a message keeps of a paste saved as a file."""
 
 
 class Attachments:
-    """Those of one session."""
+    """The attachments of one session."""
 
     def __init__(self, conversation: Conversation, mask: Callable[[str], str]) -> None:
         self._conversation = conversation
         self.mask = mask
-        """For the texts of files that go along; what a person typed or pasted is theirs and stays."""
+        """Masks secrets in the texts of attached files; what a person typed or pasted is not masked."""
 
     @property
     def seen(self) -> bool:
-        """The model is shown images; else words stand in their place."""
+        """Whether the model is sent images; else it is sent words in their place."""
         return self._conversation.model.count_image(0, 0) > 0
 
     async def save(self, name: str, data: bytes) -> Image:
-        """Keep an image beside the session; the same one twice is kept once. Raises StorageError."""
+        """Save an image beside the session, equal images only once. Raises StorageError."""
         path = await self._conversation.journal.attach(name, data)
         return Image(path, *size_in(data), name)
 
     async def put_away(self, name: str, text: str) -> Text:
-        """Keep a text as a file that the agent can page through: its head and tail, and where the rest lies. Raises
+        """Save a text as a file that the agent can page through. Returns its head and tail with the file's path. Raises
         StorageError."""
         tokens = await asyncio.to_thread(self._conversation.counter.count_text, text)
         return Text(await self._conversation.put_away(name, text, tokens, PASTE_EXCERPT_TOKENS), name)
@@ -56,7 +56,7 @@ class Attachments:
         return tuple(msgspec.structs.replace(g, messages=tuple(addressed(m, data) for m in g.messages)) for g in groups)
 
     def count_tokens(self, part: Part) -> int:
-        """Tokens of a part; a long text is estimated until it was counted."""
+        """Tokens of a part; of a long text an estimate, until `count` has counted it."""
         return self._mix(part).raw
 
     def _mix(self, part: Part) -> Mix:
@@ -66,7 +66,7 @@ class Attachments:
         return counter.part_mix(part)
 
     async def count(self, parts: Sequence[Part]) -> None:
-        """Count the long texts among these, beside everything else; `count_tokens` is exact then."""
+        """Count the long texts among these off the event loop, so that `count_tokens` is exact for them."""
         await asyncio.to_thread(
             _count, self._conversation.counter, [p for p in parts if isinstance(p, Text) and _long(p)]
         )
@@ -83,7 +83,7 @@ class Attachments:
 
 
 async def saved_image(conversation: Conversation, name: str, data: bytes) -> Image:
-    """An image that something of that name brought, kept beside the session. Raises StorageError."""
+    """Save an image beside the session, named after its source `name`. Raises StorageError."""
     named = f"{name}.{kind_of(data)}"
     return Image(await conversation.journal.attach(named, data), *size_in(data), named)
 
@@ -99,19 +99,20 @@ async def images_for(conversation: Conversation) -> dict[str, str]:
 
 
 async def _read_images(conversation: Conversation, paths: Iterable[str]) -> dict[str, str]:
-    """These images as data URLs by path, without those whose file is gone."""
-    found: dict[str, str] = {}
+    """The images at these paths as data URLs by path, without those whose file is gone."""
+    urls: dict[str, str] = {}
     for path in dict.fromkeys(paths):
         try:
             data = await conversation.journal.attached(path)
         except StorageError:
             continue
-        found[path] = data_url(await asyncio.to_thread(still, data))
-    return found
+        urls[path] = data_url(await asyncio.to_thread(still, data))
+    return urls
 
 
 def weights(counter: TokenCounter, attachments: Sequence[Part]) -> tuple[int, ...]:
-    """Tokens of the parts of a message whose first part are its words. Long texts take long."""
+    """Tokens of each part of a message, 0 for the first, which is its own text; empty without attachments. Slow for long
+    texts."""
     return (0, *(counter.part(part) for part in attachments)) if attachments else ()
 
 

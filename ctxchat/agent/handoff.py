@@ -1,5 +1,5 @@
-"""Handing the work of one session to a fresh one: the first message as code drafts it, as the model would write it, and the note
-that says where the work went. Opens no session.
+"""Hands the work of a session to a fresh one: drafts the first message by code or by the model, and notes in the old session
+where the work went. Opens no session.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ctxchat.core.ports import SummaryTask
 from ctxchat.core.summaries import written
 
 MAX_DRAFT_TOKENS = 6_000
-"""Tokens of a draft, where a quarter of the limit is not less."""
+"""Most tokens of a draft, which may also take no more than a quarter of the context limit."""
 
 
 class Handoff:
-    """The verbs for one session. Whoever writes the summaries of `planner` writes the message on request."""
+    """The handoff of one session. The summariser of `planner` writes the message on request."""
 
     def __init__(self, conversation: Conversation, lock: SessionLock, planner: Planner) -> None:
         self._conversation = conversation
@@ -34,12 +34,12 @@ class Handoff:
 
     @property
     def writer(self) -> str:
-        """The model that would write it on request; empty for none."""
+        """The name of the model that would write the message; empty for none."""
         return self._planner.writer
 
     async def draft(self, goal: str, written: str = "") -> str:
-        """The message, drafted by code, around what a model has `written` where it has. Raises CtxchatError where there is
-        nothing to hand off."""
+        """The message for the new session, drafted by code around a record the model has `written`, if any. Raises CtxchatError
+        where there is nothing to hand off."""
         conversation = self._conversation
         most = min(MAX_DRAFT_TOKENS, conversation.budget.limit // 4)
         session = conversation.journal.session
@@ -51,7 +51,7 @@ class Handoff:
         return text
 
     async def by_model(self, goal: str) -> AsyncGenerator[str, None]:
-        """The same with a record that the model writes of all that was said, as it comes. Raises CtxchatError."""
+        """A record of the whole conversation for `draft`, as the model writes it. Raises CtxchatError."""
         conversation, summariser = self._conversation, self._planner.summariser
         if summariser is None or not summariser.model:
             raise CtxchatError("No model is there to write it.", "/model chooses one.")
@@ -71,7 +71,7 @@ class Handoff:
                 yield piece
 
     async def record_handoff(self, session: str, title: str) -> None:
-        """Say in this session's record where its work went. Raises StorageError and SessionBusy."""
+        """Note in this session's record which session continues its work. Raises StorageError and SessionBusy."""
         conversation = self._conversation
         text = f"[handed off] The work goes on in session {session}{f' (“{title}”)' if title else ''}."
         async with self._lock.alone():

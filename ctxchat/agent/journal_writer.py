@@ -1,6 +1,6 @@
-"""A session's state and its journal, kept in step: what the one holds the other can be folded from.
+"""Writes a session's journal, and keeps its state equal to what the journal folds to.
 
-The one place that writes. Knows nothing of models, views or turns.
+Nothing else writes to the journal. Knows nothing of models, views or turns.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class JournalWriter:
     def __init__(self, journal: JournalPort, state: SessionState) -> None:
         self.journal = journal
         self.state = state
-        self._noted: tuple[Record, ...] = ()  # in the state already
-        self._owed: tuple[Record, ...] = ()
+        self._noted: tuple[Record, ...] = ()  # applied to the state, still to be written
+        self._owed: tuple[Record, ...] = ()  # neither applied nor written yet
         self._writing = asyncio.Lock()
 
     @property
@@ -32,8 +32,8 @@ class JournalWriter:
         return self.state.ledger
 
     async def write(self, *records: Record) -> None:
-        """To the journal, then into the state. When it returns both hold it; when it raises StorageError neither does.
-        A cancel waits for the end of it."""
+        """Write records to the journal, then apply them to the state. Both hold them on return; neither does where this raises
+        StorageError. A cancel takes effect only after the write."""
         await to_the_end(self._write_batch(records))
 
     async def _write_batch(self, records: Sequence[Record]) -> None:
@@ -41,32 +41,33 @@ class JournalWriter:
             noted, owed, before = self._noted, self._owed, self.state
             await self.journal.write(*noted, *owed, *records)
             self._noted, self._owed = self._noted[len(noted) :], self._owed[len(owed) :]
-            # what was noted meanwhile is written behind these, and has to be folded behind them
+            # records noted during the write come after these in the journal, so they are folded after them
             self.state = fold((*owed, *records, *self._noted), before)
 
     def apply_now_write_later(self, *records: Record) -> None:
-        """Into the state at once, and to the journal with whatever is written next: in the middle of a round a write would
-        forget what was kept of it."""
+        """Apply records to the state at once, and write them with the next write: during a round, writing now would discard the
+        saved partial round (see `keep`)."""
         self._noted += records
         self.state = fold(records, self.state)
 
     def write_later(self, *records: Record) -> None:
-        """Write these with whatever is written next."""
+        """Write and apply records together with the next write."""
         self._owed += records
 
     async def flush(self) -> None:
-        """Write what is owed, for a session in which anything was said. Raises StorageError while that is not possible; it stays
-        owed then."""
+        """Write all waiting records, unless the session is still empty. Raises StorageError where that is not possible; they then
+        go on waiting."""
         if self._noted or (self._owed and self.state.ledger.groups):
             await self.write()
 
     @property
     def next_compaction(self) -> int:
-        """The number of the next compaction: those whose end is owed to the store count, too."""
+        """The number of the next compaction; finished ones whose record still waits to be written count too."""
         return len(self.state.compactions) + sum(isinstance(record, CompactionFinished) for record in self._owed) + 1
 
     async def write_or_owe(self, *records: Record) -> bool:
-        """Write, or owe it where the store refuses: what was said must not depend on a disk. False when it is owed."""
+        """Write records, or leave them for the next write where the store refuses, so that a turn does not fail. False in the
+        latter case."""
         try:
             await self.write(*records)
         except StorageError:
@@ -75,8 +76,8 @@ class JournalWriter:
         return True
 
     async def keep(self, assistant: Message, results: Sequence[Message] = ()) -> bool:
-        """Remember an unsealed round, so that a kill loses nothing that was said. False where the store refuses: that ends no
-        round, since sealing it asks the store again."""
+        """Save an unsealed round, so that a kill of the process loses nothing of it. False where the store refuses; the round
+        goes on, since sealing it tries the store again."""
         try:
             await self.journal.keep(Partial(assistant, tuple(results), self.ledger.turn, self._noted))
         except StorageError:

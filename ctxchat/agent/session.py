@@ -1,8 +1,8 @@
-"""A session as the outside sees it: values to read and verbs to act. Terminal, headless mode and tests all use this one door.
+"""The public interface of a session, used by the terminal, by headless mode and by tests alike.
 
-Composes the parts; what they do is theirs: `planner` and `compaction` are for compactions, `auto_compact` for what is said to
-them, `permissions` for calls that wait, `changes` for what is changed by hand, `setup` for model, agent and settings. One at a
-time.
+Composes the parts of a session: `planner` and `compaction` make compactions, `policy` holds what the person answered to a
+suggested one, `permissions` the calls that wait for an answer, `changes` makes changes by hand, `setup` exchanges model, agent
+and settings. Only one operation writes at a time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ctxchat.core.record import Reason
 from ctxchat.core.view import View
 
 MAX_TOLD_CHARS = 80
-"""Characters of a command that goes on, as it is told at the end."""
+"""Characters of a still running command that the notice at the end of a session quotes."""
 
 
 class Session:
@@ -79,9 +79,9 @@ class Session:
         self.asides = Asides(conversation, read_only)
         self.files = Files(conversation, self._lock, files) if files else None
         self.person_commands = person_commands
-        """Commands that the person types, where there can be any."""
+        """Runs commands that the person types; None where there can be none."""
 
-    # ── values ──
+    # ── values to read ──
 
     @property
     def id(self) -> str:
@@ -95,7 +95,7 @@ class Session:
 
     @property
     def view(self) -> View:
-        """What the next request holds, as last compiled."""
+        """The content of the next request, as last compiled."""
         return self._conversation.view
 
     @property
@@ -105,15 +105,15 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """A turn or a compaction is under way."""
+        """Whether a turn or a compaction is under way."""
         return self._lock.busy
 
     def mentioning(self, text: str) -> str:
-        """A message with what it calls by `/name`: the files that either mentions go along with it."""
+        """A message followed by the text of the prompt it calls by `/name`, to find the files that either mentions."""
         filled = called_prompt(text, self.setup.prompts)
         return f"{text}\n{filled.text}" if filled else text
 
-    # ── verbs ──
+    # ── operations ──
 
     def send(
         self,
@@ -122,14 +122,14 @@ class Session:
         *,
         next_steering_message: NextSteeringMessage = no_steering_message,
     ) -> AsyncGenerator[Stamped, None]:
-        """One turn, joined between its rounds by what is said `next_steering_message`. Closing the generator interrupts it; what
-        exists is kept. Raises SessionBusy for a read-only session."""
+        """Run one turn, and yield its events. Between its rounds `next_steering_message` is asked for messages to add. Closing
+        the generator interrupts the turn and keeps what exists. Raises SessionBusy for a read-only session."""
         return self._lock.stream(lambda emit: self._new_turn(next_steering_message, emit).run(text, attachments))
 
     def resume(
         self, *, next_steering_message: NextSteeringMessage = no_steering_message
     ) -> AsyncGenerator[Stamped, None]:
-        """The last turn goes on where it broke off: as `send`, without a message. Raises CtxchatError where nothing is open."""
+        """Continue an interrupted turn, like `send` without a message. Raises CtxchatError where none is open."""
         return self._lock.stream(lambda emit: self._new_turn(next_steering_message, emit).resume())
 
     def _new_turn(self, next_steering_message: NextSteeringMessage, emit: Emit) -> Turn:
@@ -153,7 +153,7 @@ class Session:
         strategy: str = "",
         target: float | None = None,
     ) -> Preview:
-        """What freeing up context would do. Calls no model, sends nothing anywhere."""
+        """A preview of a compaction. Calls no model, sends nothing anywhere."""
         await self.measure()
         return await self.planner.preview(instructions, keep_recent, strategy, target)
 
@@ -165,20 +165,20 @@ class Session:
         summary: str | None = None,
         reason: Reason = "manual",
     ) -> AsyncGenerator[Stamped, None]:
-        """Run a previewed compaction, only the named steps of it where given, with a summary a person wrote where there is one.
-        Closing it leaves everything as it was."""
+        """Run a previewed compaction: with `steps`, only these; with `summary`, using that text a person wrote. Closing the
+        generator leaves everything as it was."""
         return self._lock.stream(partial(self.compaction.run, preview, steps=steps, reason=reason, summary=summary))
 
     def make_room(self) -> AsyncGenerator[Stamped, None]:
-        """Between turns: the compaction that is due or agreed, where there is one, without waiting for the next message."""
+        """Between turns: run the compaction that is due or agreed to, if any, without waiting for the next message."""
         return self._lock.stream(self.compaction.make_room)
 
     async def measure(self) -> ContextUsage:
-        """Compile and measure now; while a turn is under way, the gauge as it stands."""
+        """The gauge, compiled and measured anew; while a turn is under way, as last measured."""
         return self._conversation.context_usage if self.busy else await self._conversation.refresh()
 
     async def seen_view(self) -> View:
-        """The view; a session just opened has none yet, and is looked at first."""
+        """The view, compiled first where a session was just opened."""
         if not self.view.items:
             await self.measure()
         return self.view
@@ -189,22 +189,23 @@ class Session:
             await self._conversation.write(Named(title))
 
     async def write_title(self) -> str:
-        """Have the model name a session that is called by its first words; the new title, empty where it stays as it is."""
+        """Have the model title a session that still has its first words as title. Returns the new title, empty where it stays."""
         return "" if self.read_only else await write_title(self._conversation)
 
     @property
     def spending(self) -> SpendingBudget:
-        """What may still be spent."""
+        """The spending budget."""
         return self._conversation.spending
 
     @property
     def background(self) -> BackgroundCommands | None:
-        """Commands that go on beside the conversation, where there can be any."""
+        """Background commands of the session; None where there can be none."""
         return self._tool_runner.background
 
     async def close(self) -> tuple[Notice, ...]:
-        """End what is being prepared, and give the session free for others. What hooks had to say at the end. A second time
-        does nothing. Raises CtxchatError while a turn or a compaction is under way: it would go on to write without the lock."""
+        """Stop all preparations, and release the session for others. Returns the notices of hooks and background commands. A
+        second call does nothing. Raises CtxchatError while a turn or a compaction is under way, which would otherwise go on to
+        write without the lock."""
         async with self._lock.closing() as first:
             return await self._close_parts() if first else ()
 
@@ -221,7 +222,7 @@ class Session:
                 left = [(row.id, " ".join(row.command.split())[:MAX_TOLD_CHARS]) for row in rows if row.running]
                 notices += (Notice("info", f"{id} goes on: {command} (/jobs ends it)") for id, command in left)
             await self._conversation.stop_background_work()
-            with suppress(CtxchatError):  # nobody is left who could mend it
+            with suppress(CtxchatError):  # nothing could react to the error any more
                 await self._conversation.flush()
             if self.files:
                 await self.files.close()

@@ -1,5 +1,5 @@
-"""How a session is set up, as one value: whoever composes the program makes it from the settings, when a session opens and again
-whenever settings or agent change. Knows no settings file.
+"""The configuration of a session, as one value. It is made from the settings when a session opens, and again whenever settings
+or agent change. Knows no settings file.
 """
 
 from __future__ import annotations
@@ -21,56 +21,56 @@ from ctxchat.core.prompt_files import PromptFile
 from ctxchat.core.view import Transform
 
 FallbackOf = Callable[[str], ModelPort | None]
-"""The fallback of a model by its name, None where it has none. Raises CtxchatError for one that cannot be had."""
+"""The fallback of a model by that model's name, None where it has none. Raises CtxchatError if it cannot be opened."""
 
 
 class OpenModel(Protocol):
-    """A model by its name, `at` the address a session asked it at so far; without one, where the settings say that it is. Raises
-    UsageError for one that cannot be had."""
+    """Opens a model by its name, `at` the address the session has used so far, or without one at that of the settings. Raises
+    UsageError if the model cannot be opened."""
 
     def __call__(self, name: str, at: str | None = None) -> ModelPort: ...
 
 
 class ContextSources(Protocol):
-    """What stands around a conversation besides the tools."""
+    """The sources of memory files and other context for a conversation."""
 
     async def gather(self) -> Surroundings:
-        """Memory files, word for word, and what the context providers say now."""
+        """The memory files, word for word, and the present answers of the context providers."""
         ...
 
     def go_to(self, paths: Sequence[str]) -> bool:
-        """Work has gone to these paths: memory files of their folders apply from now on. True where a folder is new."""
+        """Have the memory files of these paths' folders apply from now on. True where a folder is new."""
         ...
 
     async def read_memory(self) -> tuple[ContextBlock, ...]:
-        """Memory files alone."""
+        """The memory files alone."""
         ...
 
     async def every_request(self) -> tuple[ContextBlock, ...]:
-        """What those providers say now that are asked for every request."""
+        """The present answers of the providers that are asked for every request."""
         ...
 
     @property
     def troubles(self) -> Mapping[str, str]:
-        """Who was late or failed when last asked, and what came of it, as the rest of a sentence."""
+        """The sources that were late or failed when last asked, each with the consequence as the rest of a sentence."""
         ...
 
     async def close(self) -> None:
-        """End whoever is still at work."""
+        """Stop the sources that are still running."""
         ...
 
 
 class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that may become another while a session is open.
+    """Everything that can be exchanged while a session is open.
 
-    `agent` is its name, empty for the usual one. `model` is the one the settings name for this agent (empty for none), and
-    `own_model` says that the agent itself names it. Without `summariser_of`, whoever wrote summaries before goes on to.
-    `serving` is what models are opened with: where it differs, the model in use is opened anew; at its address, unless
-    `address`, which the settings name for it, differs, too. `effort` is the level they name for it, empty for the model's
-    usual one. `tools` are the names on offer, None for all. `lasting`: a person reads and thinks between the messages, so
-    that pauses of up to an hour are to be expected. `delegated`: another agent gave it its task. `spending` are limits of money
-    and tokens. `prompts` are what a person can call as `/name`, beside `server_prompts`, which come and go. `listener`, as it is
-    when a session is opened, is told its events. `notices` are sentences for the person.
+    `agent` is the agent's name, empty for the usual one. `model` is the one the settings name for this agent (empty for none),
+    and `own_model` says that the agent itself names it. Without `summariser_of` the summariser stays the same. `serving` is
+    compared only: where it differs, the model in use is opened anew, at its present address unless `address`, which the settings
+    name for it, differs too. `effort` is the level of the settings, empty for the model's usual one. `tools` are the names on
+    offer, None for all. `lasting`: a person reads and thinks between the messages, so that pauses of up to an hour are expected.
+    `delegated`: another agent gave the task. `spending` holds limits of money and tokens. `prompts` can be called as `/name`,
+    beside `server_prompts`, which come and go. `listener` receives the session's events; only its value at opening counts.
+    `notices` are sentences for the person.
     """
 
     system: str
@@ -103,11 +103,11 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Configure = Callable[[str | None, str], SessionConfig]
-"""How a session is set up for an agent (empty for the usual one, None for the one the settings name) on a model, by the settings
-as they are now. Touches the disk. Raises UsageError for an agent nobody has."""
+"""Makes the configuration for an agent (empty for the usual one, None for the one the settings name) and a model, from the
+settings as they are now. Reads from disk. Raises UsageError for an unknown agent."""
 
 
 def next_model(before: SessionConfig, after: SessionConfig, current: str) -> str:
-    """The model to go on with when the agent changes: the one the new agent names; the application's where the agent before had
-    brought its own; else the one there is."""
+    """The model to use when the agent changes: the one the new agent names; where the previous agent had named its own, the one
+    of the settings; else the `current` one."""
     return after.model if after.model and (after.own_model or before.own_model) else current

@@ -1,4 +1,4 @@
-"""What a session is called: the first words of it, or a title that its model writes in a small request of its own."""
+"""Titles of sessions: their first words, or a title that the model writes in a small request of its own."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from ctxchat.core.view import Item, View
 
 MAX_TITLE_CHARS = 60
 MAX_READ_TOKENS = 600
-"""Tokens of the first message, and of its answer, that a title is made of."""
+"""Tokens of the first message, and of its answer, that the model reads for a title."""
 
 MAX_TRIED_TURNS = 2
-"""Turns within which a model that gave no title is asked again."""
+"""Turns within which a model that has given no title is asked again."""
 
 MAX_TITLE_TOKENS = 2_000
-"""Tokens of a title, the thoughts before it among them."""
+"""Most tokens of a title's reply, its reasoning included."""
 
 
 def title_of(text: str) -> str:
-    """A title from the first words of a conversation, on one line, at most 60 characters, secrets masked: lists show it."""
+    """A title from the first words of a text: one line of at most 60 characters, with secrets masked, since lists show it."""
     words = " ".join(masked(text[:2_000]).split())
     return words if len(words) <= MAX_TITLE_CHARS else words[: MAX_TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"
 
 
 async def write_title(conversation: Conversation) -> str:
-    """Have the model name a session that is called by its first words, once that was answered. The new title, empty where it
-    stays as it is: somebody renamed it, or nobody answered. What it costs counts for the session."""
+    """Have the model title a session that still has its first words as title, once these were answered. Returns the new title,
+    empty where it stays: it was renamed, or the model gave none. The cost is booked to the session."""
     groups = conversation.ledger.groups
-    told = [group.first.text for group in groups if group.kind == "user"]
-    said = told[0] if 0 < len(told) <= MAX_TRIED_TURNS else ""
+    messages = [group.first.text for group in groups if group.kind == "user"]
+    first = messages[0] if 0 < len(messages) <= MAX_TRIED_TURNS else ""
     answer = next((group.first.text for group in groups if group.kind == "reply"), "")
-    if not said or not answer or conversation.state.title != title_of(said):
+    if not first or not answer or conversation.state.title != title_of(first):
         return ""
     model, counter = conversation.model, conversation.counter
-    texts = (head(masked(text), MAX_READ_TOKENS, counter.count_text) for text in (said, answer))
+    texts = (head(masked(text), MAX_READ_TOKENS, counter.count_text) for text in (first, answer))
     asked = "<person>\n{}\n</person>\n<agent>\n{}\n</agent>".format(*texts)
     wanted = prompt("title")
     items = (
@@ -61,7 +61,7 @@ async def write_title(conversation: Conversation) -> str:
         conversation.apply_now_write_later(Spent(model.name, usage.cost_usd, "other"))
     lines = draft.message(0, "").text.strip().splitlines()
     title = title_of(lines[0].strip(" \"'«»“”#*.")) if lines else ""
-    if not title or conversation.state.title != title_of(said):  # renamed meanwhile
+    if not title or conversation.state.title != title_of(first):  # renamed meanwhile
         return ""
     conversation.apply_now_write_later(Named(title))
     return title
