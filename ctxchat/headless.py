@@ -1,6 +1,7 @@
-"""A turn without a screen: the answer on standard output, what happened on standard error, or every event as a JSON line.
+"""Runs a turn without a screen: writes the answer to standard output and the rest to standard error, or every event as a JSON
+line.
 
-Reads the same events as the interface; knows no terminal beyond the two streams it is handed.
+Reads the same events as the interface; knows no terminal beyond the two streams it is given.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from ctxchat.tools.mentions import MentionRules, look_all, part_of
 UNSEEN = "this model is shown no images, only its name goes along"
 OTHERS = "Or ask another: --model NAME (`ctxchat models` lists them), --model offline for the offline assistant."
 _AS_IT_WAS = (TurnStarted, Steered, ToolStarted, ApprovalRequested)
-"""Events with texts that were not masked on their way into the session."""
+"""Events whose texts were not masked on their way into the session."""
 
 EXIT = {"done": 0, "cancelled": 130, "error": 1, "max_rounds": 1}
 
@@ -49,8 +50,8 @@ EXIT = {"done": 0, "cancelled": 130, "error": 1, "max_rounds": 1}
 async def along(
     session: Session, text: str, workspace: Path, tell: Callable[[str], None], agreed: Sequence[str] = ()
 ) -> tuple[Part, ...]:
-    """What goes along with a message: the files that the person's own words mention by `@path`, and those they `agreed` to.
-    `tell` is told what does not. Raises StorageError."""
+    """The attachments of a message: the files that `text` mentions by `@path`, and those the person `agreed` to. `tell` is called
+    with a line for each file that is not attached, or is masked. Raises StorageError."""
     parts: list[Part] = []
     rules = MentionRules(
         lambda access_request: session.permissions.judge("read_file", access_request).verdict, agreed=tuple(agreed)
@@ -76,8 +77,8 @@ async def run(
     err: TextIO,
     raw: bool = False,
 ) -> int:
-    """Send one message and report until its turn ends; the exit code. Being cancelled ends the turn first. `raw`: words as
-    the model wrote them, with whatever would move or hide something in a terminal."""
+    """Send one message, report events until its turn ends, and return the exit code. A cancel ends the turn first. `raw`: the
+    answer exactly as the model wrote it, with control characters that would move or hide something in a terminal."""
     mask = session.attachments.mask
     reader = _JsonLines(out, mask) if as_json else _Words(out, err, mask, raw=raw)
     code = EXIT["error"]
@@ -91,7 +92,7 @@ async def run(
 
 
 def _with_flags(stamped: Stamped) -> Stamped:
-    """The event, with the choices there are on the command line where nobody was there to answer."""
+    """The event; where the model could not be reached, with a hint at the command line's options for another model."""
     event = stamped.event
     if not (isinstance(event, Failed) and event.kind == "connection"):
         return stamped
@@ -99,15 +100,15 @@ def _with_flags(stamped: Stamped) -> Stamped:
 
 
 def without_secrets(event: Event, mask: Callable[[str], str]) -> Event:
-    """The event for whoever is not the person's own screen: secrets masked in what the person said, in what a model wants done
-    and in what a person would judge it by."""
+    """The event as shown outside the person's own screen: with secrets masked in the person's message, in the arguments of calls
+    and in requests for approval."""
     if not isinstance(event, _AS_IT_WAS):
         return event
     return msgspec.json.decode(mask(msgspec.json.encode(event).decode()), type=type(event))
 
 
 class _JsonLines:
-    """Events as they are, one a line, without secrets."""
+    """Writes events as JSON, one a line, with secrets masked."""
 
     def __init__(self, out: TextIO, mask: Callable[[str], str]) -> None:
         self._out, self._mask = out, mask
@@ -119,7 +120,7 @@ class _JsonLines:
 
 
 class _Words:
-    """The answer for a person or a pipe; a line for each thing that happened beside it."""
+    """Writes the answer for a person or a pipe, and a line on standard error for each other event."""
 
     def __init__(self, out: TextIO, err: TextIO, mask: Callable[[str], str], *, raw: bool) -> None:
         self._out, self._err, self._mask, self._raw = out, err, mask, raw
@@ -155,8 +156,8 @@ class _Words:
                 return ""
             case ToolFinished():
                 name = self._names.pop(event.call_id, event.name)
-                sign = "·" if event.status == "ok" else f"! {event.status}:"
-                return f"{sign} {name}  ({event.seconds:.1f} s, {short(event.tokens)} tokens)"
+                mark = "·" if event.status == "ok" else f"! {event.status}:"
+                return f"{mark} {name}  ({event.seconds:.1f} s, {short(event.tokens)} tokens)"
             case FilesChanged(changes=changes):
                 return f"· {files_words(changes)}"
             case ApprovalResolved(verdict="deny"):

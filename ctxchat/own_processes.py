@@ -1,5 +1,5 @@
-"""The processes that ctxchat starts for itself: which file a program is, and how Python is started. Nothing that a project holds
-is ever one of them: whoever writes there would run outside of every sandbox. Standard library only.
+"""Finds programs and builds Python command lines for the processes that ctxchat starts for itself. None may come from a project:
+whoever can write there would run code outside of every sandbox. Standard library only.
 """
 
 # pathlib is slow to import, and this is on the way to the first frame:
@@ -15,13 +15,14 @@ _PACKAGE = os.path.dirname(os.path.realpath(__file__))
 _ROOT = os.path.dirname(_PACKAGE)
 
 _PYTHON = os.path.join(os.path.realpath(os.path.dirname(sys.executable)), os.path.basename(sys.executable))
-"""Links on the way to it are followed once, at the start: later they may lead elsewhere."""
+"""The Python interpreter. Links in its folder's path are resolved once, at the start: later they may lead elsewhere."""
 
 _BOOT = (
     "import os, sys, runpy; path, root, module, *rest = sys.argv[1:]; sys.path[:] = [*path.split(os.pathsep), root]; "
     "import ctxchat; sys.path.pop(); sys.argv[:] = [module, *rest]; runpy.run_module(module, None, '__main__', True)"
 )
-"""`ctxchat` is imported from its own place; once it is there, that place is no longer looked in for anything else."""
+"""Python code that imports `ctxchat` from its own folder, then removes that folder from the path so that nothing else is
+imported from there, and runs a module."""
 
 
 def module_command(module: str, *arguments: str) -> list[str]:
@@ -42,7 +43,7 @@ def script_command(script: str, *arguments: str) -> list[str]:
 
 
 def import_path() -> list[str]:
-    """The folders that modules may be imported from here, of those in `sys.path`, resolved."""
+    """The folders of `sys.path` that modules may be imported from, resolved."""
     return [os.path.realpath(folder) for folder in sys.path if _may_be_imported_from(folder)]
 
 
@@ -82,7 +83,7 @@ def _folders(path: str | None) -> Iterator[str]:
 
 
 def _is_outside(place: str, workspace: str) -> bool:
-    """Neither the place nor what it leads to lies in a project."""
+    """Whether neither the path nor what it links to lies in a project."""
     projects = [project for project in (workspace, _here()) if project and os.path.realpath(project) != "/"]
     return not any(_below(where, project) for project in projects for where in (place, os.path.realpath(place)))
 
@@ -90,12 +91,12 @@ def _is_outside(place: str, workspace: str) -> bool:
 def _here() -> str:
     try:
         return os.getcwd()
-    except OSError:  # it is gone
+    except OSError:  # the current folder was deleted
         return ""
 
 
 def _below(place: str, folder: str) -> bool:
-    """At or below, links in the way to the folder followed."""
+    """Whether a path is the folder or below it; links in the folder's own path are resolved."""
     if not folder:
         return False
     roots: Sequence[str] = (os.path.normpath(folder), os.path.realpath(folder))

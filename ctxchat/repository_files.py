@@ -1,6 +1,6 @@
-"""Reads a file of a folder that somebody else filled: a plain file, inside that folder once links are followed, up to a size and
-within a time. A pipe, a device, a link that leads out and a file without end are told, and hold nobody up. And lists such
-folders, as long as that is not too much.
+"""Safely reads and lists files in folders that others fill, such as repositories: only regular files inside the folder after
+links are resolved, up to a size and within a time. Pipes, devices, links that lead out and endless files are reported as a
+problem and never block.
 
 Blocking; callers go through a thread.
 """
@@ -18,14 +18,14 @@ from time import monotonic
 import msgspec
 
 READ_SECONDS = 2.0
-"""A file system that takes longer for one file is not waited for."""
+"""Most seconds for reading one file, against slow file systems."""
 
 _CHUNK_BYTES = 65_536
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 class CheckedFile(msgspec.Struct, frozen=True):
-    """The beginning of a file, its whole `size` in bytes, and why nothing was read, as the rest of a sentence."""
+    """The beginning of a file, its whole `size` in bytes, and the `problem` if nothing was read, as the rest of a sentence."""
 
     data: bytes = b""
     size: int = 0
@@ -35,8 +35,8 @@ class CheckedFile(msgspec.Struct, frozen=True):
 def read_checked(
     path: Path, within: Path | None, max_bytes: int, seconds: float = READ_SECONDS, *, unlinked: bool = False
 ) -> CheckedFile:
-    """At most `max_bytes` of a file that has to lie in the folder `within`; None is for a place of the person's own, where it
-    may lie anywhere. `unlinked`: the path was resolved, and must have no link in it now. Never raises OSError."""
+    """At most `max_bytes` of a file that has to lie in the folder `within`, or anywhere if that is None, for the person's own
+    files. `unlinked`: the path was resolved before, and must contain no link now. Never raises OSError."""
     ends = monotonic() + seconds
     try:
         real = os.path.realpath(path, strict=True)
@@ -66,7 +66,7 @@ def read_checked(
 
 
 def is_at(handle: int, path: str) -> bool:
-    """Whether an open file lies at that very path, in which there is no link: nobody put one in the way while it was opened."""
+    """Whether an open file is the one at that link-free path, so that no link was put in while it was opened."""
     try:
         if Path(f"/proc/self/fd/{handle}").readlink() == Path(path):  # one call, where there is such a place
             return True
@@ -79,14 +79,14 @@ def is_at(handle: int, path: str) -> bool:
 
 
 HOLDS_FOLDERS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
-"""Not on Windows, where making a link takes a right that programs seldom have."""
+"""Whether `held_folder` can hold a folder open. Not on Windows, where making a link takes a right that programs seldom have."""
 
 
 @contextmanager
 def held_folder(folder: Path, *, make: bool = False) -> Generator[int | None, None, None]:
-    """A folder, opened step by step without following a link, made where it is missing and `make`: what is done in it by this
-    descriptor is done there, whoever puts a link in the way meanwhile. None where the system has no such thing. Raises OSError,
-    NotADirectoryError for a link."""
+    """The descriptor of a folder opened step by step without following links, and with `make` created where missing. What is
+    done by the descriptor happens in that folder, even if somebody puts a link into its path meanwhile. None where the system
+    does not support this. Raises OSError, NotADirectoryError for a link."""
     if not HOLDS_FOLDERS:
         if make:
             folder.mkdir(parents=True, exist_ok=True)
@@ -117,11 +117,11 @@ def _is_there(name: str, at: int) -> bool:
 
 
 MAX_ENTRIES = 2_000
-"""Files and folders of one folder that are looked at."""
+"""Most files and folders that are listed of one folder."""
 
 
 def listed(folder: Path) -> list[Path]:
-    """What lies in a folder, by name; nothing where it cannot be listed."""
+    """The entries of a folder, sorted by name; empty where it cannot be listed."""
     try:
         with os.scandir(folder) as entries:
             return sorted(Path(entry.path) for entry in islice(entries, MAX_ENTRIES))
@@ -130,17 +130,17 @@ def listed(folder: Path) -> list[Path]:
 
 
 def is_folder(path: Path, *, linked: bool = True) -> bool:
-    """Whether a folder is there, or a link to one where `linked`. Unlike a path's own never raises: names may be too long."""
+    """Whether the path is a folder, or with `linked` a link to one. Never raises, unlike `Path.is_dir` for too long names."""
     return os.path.isdir(path) and (linked or not os.path.islink(path))  # noqa: PTH112, PTH114
 
 
 def is_file(path: Path) -> bool:
-    """Whether a plain file is there, links followed; likewise."""
+    """Whether the path is a regular file, links followed. Never raises."""
     return os.path.isfile(path)  # noqa: PTH113
 
 
 def files_below(folder: Path, most: int) -> list[Path] | None:
-    """The files in a folder and those below it; None where they or the folders are more than that."""
+    """All files below a folder; None where there are more than `most` files or folders."""
     found: list[Path] = []
     waiting = [folder]
     for each in waiting:

@@ -1,6 +1,6 @@
-"""The agent's side of the protocol: what an editor may ask, session by session.
+"""The agent's side of the Agent Client Protocol: handles the requests of an editor.
 
-Imports nothing of a session before one is asked for, so that `initialize` is answered first. Errors are a sentence each.
+Imports nothing of a session before one is asked for, so that `initialize` is answered quickly. Each error is one sentence.
 """
 
 from __future__ import annotations
@@ -55,23 +55,23 @@ if TYPE_CHECKING:
     from ctxchat.bootstrap.program import Program
 
 SESSIONS_A_PAGE = 100
-"""Sessions that are listed at once."""
+"""Sessions on one page of a listing."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 WriteDown = Callable[[Exception], str]
-"""Keeps a fault that nobody expected for whoever mends it; says what it was."""
+"""Logs an unexpected exception, and returns a sentence on it."""
 
 
 async def serve(flags: Flags, source: BinaryIO, sink: BinaryIO, write_down: WriteDown) -> None:
-    """Answer an editor until it closes its end; then, and when this is cancelled, every session is closed in good order."""
+    """Answer an editor until it closes the connection or this is cancelled; then close every session in good order."""
     wire = Wire(source, sink)
     agent = EditorAgent(flags, write_down, wire)
     logging.getLogger().addHandler(Faults())
-    served = cast("Agent", agent)  # what it lacks is answered as a method there is none of
+    served = cast("Agent", agent)  # the library answers a method it lacks as unknown
     connection = AgentSideConnection(served, wire, listening=False, use_unstable_protocol=True)
-    listening = asyncio.create_task(connection.listen())  # which would swallow a cancel
+    listening = asyncio.create_task(connection.listen())  # in a task of its own, since it would swallow a cancel
     try:
         await asyncio.wait({listening})
     finally:
@@ -81,10 +81,10 @@ async def serve(flags: Flags, source: BinaryIO, sink: BinaryIO, write_down: Writ
 
 
 class Faults(logging.Handler):
-    """What goes wrong beside the protocol, as a line each on standard error."""
+    """Prints errors outside of requests, a line each, on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Says it."""
+        """Print one record."""
         problem = record.exc_info[1] if record.exc_info else None
         print(clean(f"ctxchat: {record.getMessage()}{f': {problem}' if problem else ''}"), file=sys.stderr)
 
@@ -92,7 +92,7 @@ class Faults(logging.Handler):
 def with_plain_errors(
     handler: Callable[P, Coroutine[Any, Any, T]],
 ) -> Callable[P, Coroutine[Any, Any, T]]:
-    """A handler whose errors reach the editor as one sentence."""
+    """Decorates a handler so that its errors reach the editor as one sentence."""
 
     @wraps(handler)
     async def call(*args: P.args, **named: P.kwargs) -> T:
@@ -119,7 +119,7 @@ def _shown_error(text: str) -> str:
 
 
 class EditorAgent:
-    """What the library's `Agent` names, as far as ctxchat has it, for one connection."""
+    """Implements the library's `Agent`, as far as ctxchat supports it, for one connection."""
 
     def __init__(self, flags: Flags, write_down: WriteDown, wire: Wire) -> None:
         from ctxchat.acp.programs import Programs
@@ -133,15 +133,15 @@ class EditorAgent:
         self._beside: set[asyncio.Task[None]] = set()
 
     def on_connect(self, conn: Client) -> None:
-        """The way back to the editor."""
+        """Keep the proxy by which to call the editor."""
         self._client = conn
 
     async def close(self) -> None:
-        """End what runs, close every session and program."""
+        """Cancel background tasks, and close every session and program."""
         for task in self._beside:
             task.cancel()
         for opened in list(self._open.values()):
-            with suppress(CtxchatError):  # what was said is in the journal
+            with suppress(CtxchatError):  # the conversation is in the journal already
                 await opened.close()
         await self._programs.close()
 
@@ -151,7 +151,7 @@ class EditorAgent:
     async def initialize(
         self, protocol_version: int, client_capabilities: ClientCapabilities | None = None, **_: Any
     ) -> InitializeResponse:
-        """What we can do; of the editor `Editor` knows."""
+        """Answer with our capabilities; those of the editor are kept by the wire."""
         self._start(self._programs.warm_up())
         return InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
@@ -175,7 +175,7 @@ class EditorAgent:
     async def new_session(
         self, cwd: str, mcp_servers: list[EditorServer] | None = None, **_: Any
     ) -> NewSessionResponse:
-        """A new session in a folder."""
+        """Open a new session in a folder."""
         from ctxchat.acp.settings import modes
 
         program = await self._programs.program_for(cwd, mcp_servers or ())
@@ -187,7 +187,7 @@ class EditorAgent:
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: list[EditorServer] | None = None, **_: Any
     ) -> LoadSessionResponse:
-        """A stored session, with all that was said in it."""
+        """Open a stored session, and send its whole record."""
         from ctxchat.acp.settings import modes
 
         opened = await self._stored(cwd, session_id, mcp_servers)
@@ -199,7 +199,7 @@ class EditorAgent:
     async def resume_session(
         self, session_id: str, cwd: str, mcp_servers: list[EditorServer] | None = None, **_: Any
     ) -> ResumeSessionResponse:
-        """As `load_session`, for an editor that has kept what was said."""
+        """Open a stored session without sending its record, for an editor that has kept it."""
         from ctxchat.acp.settings import modes
 
         opened = await self._stored(cwd, session_id, mcp_servers)
@@ -208,7 +208,7 @@ class EditorAgent:
 
     @with_plain_errors
     async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
-        """Stored sessions, those of one folder where it is named, the one used last first."""
+        """A page of stored sessions, with `cwd` only those of that folder, the last used first."""
         begin = int(cursor or 0) if (cursor or "0").isdecimal() else -1
         if begin < 0:
             raise UsageError(f"cursor: {clean(cursor or '')!r} is none of ours.")
@@ -226,7 +226,7 @@ class EditorAgent:
 
     @with_plain_errors
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
-        """The turn under way ends, and the session is free for others."""
+        """Cancel the turn under way, and release the session for others."""
         opened = self._session(session_id)
         self._open.pop(session_id)
         await opened.close()
@@ -236,18 +236,18 @@ class EditorAgent:
 
     @with_plain_errors
     async def prompt(self, session_id: str, prompt: list[Block], **_: Any) -> PromptResponse:
-        """One turn."""
+        """Run one turn."""
         return PromptResponse(stop_reason=await self._session(session_id).prompt(prompt))
 
     @with_plain_errors
     async def cancel(self, session_id: str, **_: Any) -> None:
-        """The turn under way ends; nothing where there is none."""
+        """Cancel the turn under way, if there is one."""
         if opened := self._open.get(session_id):
             await opened.cancel()
 
     @with_plain_errors
     async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> SetSessionModeResponse:
-        """Another permission mode."""
+        """Set the permission mode."""
         from ctxchat.acp.settings import mode_of
         from ctxchat.acp.updates import config
 
@@ -260,7 +260,7 @@ class EditorAgent:
     async def set_config_option(
         self, config_id: str, session_id: str, value: str | bool, **_: Any
     ) -> SetSessionConfigOptionResponse:
-        """Another permission mode or model."""
+        """Set the permission mode or the model."""
         from ctxchat.acp import updates
         from ctxchat.acp.settings import MODE, MODEL, mode_of
 
@@ -276,10 +276,10 @@ class EditorAgent:
             raise UsageError(f"There is no option {clean(config_id)!r}.", f"There are {MODE} and {MODEL}.")
         return SetSessionConfigOptionResponse(config_options=self._options(session_id))
 
-    # ── within ──
+    # ── internal ──
 
     def _files(self, session_id: str) -> OpenFiles:
-        """What the editor has open in a session."""
+        """The access to the editor's open files, for a session."""
         from ctxchat.acp.files import OpenFiles
 
         return OpenFiles(self._editor(), session_id)
@@ -304,7 +304,7 @@ class EditorAgent:
         return await self._take_in(program, await program.open(session_id, keep_empty=True, editor=self._files))
 
     async def _take_in(self, program: Program, session: Session) -> EditorSession:
-        """Open from now on. What is to be told of it follows the answer to the request."""
+        """Register an opened session. Its commands, gauge and models are sent after the answer to the request."""
         from ctxchat.acp.editor_session import EditorSession
 
         renew = partial(self._programs.renew, program)
@@ -326,7 +326,7 @@ class EditorAgent:
         await opened.tell_commands()
 
     def _options(self, session_id: str) -> list[ConfigOption]:
-        """What can be set in a session. The models are those that were found, until then those of the settings."""
+        """The config options of a session. Its models are those that were found, or until then those of the settings."""
         from ctxchat.acp.settings import config_options
 
         opened = self._open[session_id]
@@ -335,7 +335,7 @@ class EditorAgent:
         return config_options(opened.session, models)
 
     def _start(self, work: Awaitable[None]) -> None:
-        """Beside everything else; begins after the answer to the request under way. What goes wrong there is nobody's loss."""
+        """Run work in the background, beginning after the answer to the present request. Its expected errors are ignored."""
 
         async def quietly() -> None:
             with suppress(CtxchatError, ConnectionError):

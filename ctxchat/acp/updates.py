@@ -1,4 +1,4 @@
-"""What happens in a session, and what its record holds, as the protocol's session updates. Pure: sends nothing.
+"""Converts the events of a session, and the items of its record, to the protocol's session updates. Pure: sends nothing.
 
 Texts of tools are shown between fences and never as markup; secrets are masked before they come here.
 """
@@ -71,7 +71,7 @@ KINDS: dict[UseKind, ToolKind] = {
 STATUS: dict[str, PlanEntryStatus] = {"pending": "pending", "in_progress": "in_progress", "done": "completed"}
 
 MAX_WHOLE_CHARS = 400_000
-"""Characters of a file before and after that are sent whole for a change in it."""
+"""Most characters of a file's texts before and after a change, together, for both to be sent whole."""
 
 SessionUpdate = Helped | UsageUpdate | ConfigOptionUpdate
 
@@ -84,19 +84,19 @@ said = update_agent_message_text
 """A piece of an answer."""
 
 thought = update_agent_thought_text
-"""A piece of what the model thinks, or what is only to be known beside the answer."""
+"""A piece of the model's reasoning, or a remark that is no part of the answer."""
 
 mode = update_current_mode
 """The permission mode in force."""
 
 
 def remark(text: str) -> SessionUpdate:
-    """A word of ours between the answer's, in a paragraph of its own."""
+    """A remark of ours within the answer, as a quoted paragraph of its own."""
     return said(f"\n\n> {' '.join(clean(text).split())}\n\n")
 
 
 def fenced(text: str, kind: str = "text") -> ToolCallContentVariant:
-    """Foreign text, shown as it is."""
+    """Foreign text in a code fence, so that it is not shown as markup."""
     return tool_content(text_block(Text(cut(text), kind).words))
 
 
@@ -104,7 +104,7 @@ def fenced(text: str, kind: str = "text") -> ToolCallContentVariant:
 
 
 def started(event: ToolStarted, workspace: Path) -> SessionUpdate:
-    """A call begins."""
+    """The beginning of a call."""
     call = _call(event)
     return start_tool_call(
         event.call_id,
@@ -117,7 +117,7 @@ def started(event: ToolStarted, workspace: Path) -> SessionUpdate:
 
 
 def waits(event: ApprovalRequested, workspace: Path) -> ToolCallUpdate:
-    """A call waits for a person: what they judge it by, whole, with nothing hidden."""
+    """A call that waits for approval, with everything the person judges it by, whole and with hidden characters shown."""
     edits = edits_in(event.preview, workspace)
     shell = [fenced(visible(event.preview), "sh" if event.access == "run" else "text")] if event.preview.strip() else []
     return ToolCallUpdate(
@@ -126,17 +126,17 @@ def waits(event: ApprovalRequested, workspace: Path) -> ToolCallUpdate:
 
 
 def goes_on(call_id: str) -> SessionUpdate:
-    """A call that was allowed runs."""
+    """A call that runs now, after it was allowed."""
     return update_tool_call(call_id, status="in_progress")
 
 
 def settled(call_id: str, well: bool) -> SessionUpdate:
-    """Nothing more is told of a call: it was asked about for somebody else."""
+    """The end of an entry that was only shown as the subject of a question."""
     return update_tool_call(call_id, status="completed" if well else "failed")
 
 
 def progress(call_id: str, text: str) -> SessionUpdate:
-    """What a call at work has shown lately."""
+    """The latest output of a running call."""
     return update_tool_call(call_id, status="in_progress", content=[fenced(text)])
 
 
@@ -155,7 +155,7 @@ def delegated(event: Delegated) -> SessionUpdate:
 
 
 def finished(event: ToolFinished, workspace: Path, edits: Sequence[ToolCallContentVariant] = ()) -> SessionUpdate:
-    """A call is over; `edits` are its changes in whole texts, where they are known."""
+    """The end of a call; `edits` are its changes as whole texts, where known."""
     status = "completed" if event.status == "ok" else "failed"
     code = {"exit_code": event.exit_code} if event.exit_code is not None else None
     content = list(edits) if event.status == "ok" else []
@@ -172,8 +172,8 @@ def cut_off(call_id: str) -> SessionUpdate:
 def whole_edit(
     change: FileChange, texts: tuple[str | None, str | None], workspace: Path
 ) -> ToolCallContentVariant | None:
-    """A change with the whole text of the file before and after, so that an editor knows its lines; None where those are not
-    both there, or are more than one reads."""
+    """A change with the whole text of the file before and after, from which an editor can tell line numbers; None where either is
+    missing, or both are too long."""
     old, new = texts
     if old is None or new is None or "\0" in change.path or len(old) + len(new) > MAX_WHOLE_CHARS:
         return None
@@ -187,7 +187,7 @@ def _content(event: ToolFinished, workspace: Path) -> list[ToolCallContentVarian
 
 
 def edits_in(diff: str, workspace: Path) -> list[ToolCallContentVariant]:
-    """A unified diff as the protocol's, one for each hunk; none for a text that is no whole diff."""
+    """A unified diff as the protocol's diffs, one for each hunk; empty for a text that is not a complete diff."""
     name, hunks, last = "", list[tuple[bool, list[str], list[str]]](), list[list[str]]()
     for line in diff.split("\n"):
         if not hunks and line.startswith("+++ "):
@@ -198,11 +198,11 @@ def edits_in(diff: str, workspace: Path) -> list[ToolCallContentVariant]:
             last = [lines for sign, lines in zip("-+", hunks[-1][1:], strict=True) if line[0] in {" ", sign}]
             for lines in last:
                 lines.append(f"{line[1:]}\n")
-        elif line.startswith("\\"):  # the line before has no end
+        elif line.startswith("\\"):  # "No newline at end of file": the line before ends without one
             for lines in last:
                 lines[-1] = lines[-1].removesuffix("\n")
         elif hunks and line:
-            return []  # it was cut
+            return []  # the diff was cut off
     path = str(workspace / name)
     return [tool_diff_content(path, "".join(new), None if fresh else "".join(old)) for fresh, old, new in hunks if name]
 
@@ -221,7 +221,7 @@ def _kind(call: ToolCall) -> ToolKind:
 
 
 def _locations(call: ToolCall, workspace: Path) -> list[ToolCallLocation] | None:
-    """Where the editor can follow the agent to."""
+    """The file and line of a call, so that the editor can follow the agent; None for other calls."""
     use, fields = use_of(call), decoded(call.arguments)
     if use.kind not in {"read", "change"} or "\0" in use.target:
         return None
@@ -249,7 +249,7 @@ def todo_update(event: ToolStarted) -> SessionUpdate | None:
 
 
 def usage(context_usage: ContextUsage) -> SessionUpdate:
-    """The gauge, as far as the protocol has a place for it: tokens in use of the limit, and what the session cost."""
+    """The gauge as far as the protocol can hold it: tokens used, the window in tokens, and the session's cost."""
     cost = Cost(amount=round(context_usage.cost_usd, 6), currency="USD") if context_usage.cost_usd else None
     return UsageUpdate(
         session_update="usage_update", used=max(0, context_usage.used), size=max(0, context_usage.window), cost=cost
@@ -257,12 +257,12 @@ def usage(context_usage: ContextUsage) -> SessionUpdate:
 
 
 def compaction_begun(event: CompactionStarted) -> JsonObject:
-    """As `making_room`, for an editor that shows compactions by themselves."""
+    """The beginning of a compaction, for an editor that shows compactions as such."""
     return _compaction(event.id, "in_progress", {})
 
 
 def compaction_over(record: CompactionRecord, mask: Mask) -> JsonObject:
-    """As `compacted`, with the summary that took the place of what was said, where there is one."""
+    """The outcome of a compaction, for an editor that shows compactions as such, with its summary if there is one."""
     well = record.outcome in {"compacted", "noop"}
     more: JsonObject = {"_meta": {"ctxchat": compaction_words(record)}}
     if well and record.summary.strip():
@@ -273,7 +273,7 @@ def compaction_over(record: CompactionRecord, mask: Mask) -> JsonObject:
 
 
 def compaction_cut_off(id: str) -> JsonObject:
-    """One that was cancelled."""
+    """A cancelled compaction, for an editor that shows compactions as such."""
     return _compaction(id, "cancelled", {})
 
 
@@ -282,14 +282,14 @@ def _compaction(id: str, status: str, more: JsonObject) -> JsonObject:
 
 
 def child(session: str, state: Literal["running", "idle"], name: str = "", stop: str = "") -> JsonObject:
-    """A sub-agent as a child session: announced with the first of these. `stop` is why its work ended."""
+    """The state of a sub-agent as a child session; the first one announces it. `stop` is the reason why its work ended."""
     now = {"state": state, "stopReason": stop} if stop else {"state": state}
     told: JsonObject = {"sessionUpdate": "subagent_update", "sessionId": session, "state": now}
     return told | ({"title": one_line(name, 80)} if name else {})
 
 
 def task(parent: str, session: str, message: str, text: str) -> JsonObject:
-    """What a sub-agent was given to do in the `message` of that id, as one from the session that gave it."""
+    """The task of a sub-agent, as a message (with the id `message`) from the session that delegated it."""
     return {
         "sessionUpdate": "session_message",
         "messageId": message,
@@ -300,7 +300,7 @@ def task(parent: str, session: str, message: str, text: str) -> JsonObject:
 
 
 def making_room(event: CompactionStarted) -> SessionUpdate:
-    """A compaction begins; it is shown as a call of the agent's."""
+    """The beginning of a compaction, shown as a tool call."""
     return start_tool_call(
         compaction_id(event.id),
         f"Making room in the context ({REASONS[event.reason]})",
@@ -310,7 +310,7 @@ def making_room(event: CompactionStarted) -> SessionUpdate:
 
 
 def compacted(record: CompactionRecord, begun: bool) -> SessionUpdate:
-    """What came of a compaction; `begun` where its beginning was told."""
+    """The outcome of a compaction, shown as a tool call; `begun`: its beginning was sent already."""
     words = [tool_content(text_block(compaction_words(record)))]
     status = "completed" if record.outcome in {"compacted", "noop"} else "failed"
     if begun:
@@ -320,7 +320,7 @@ def compacted(record: CompactionRecord, begun: bool) -> SessionUpdate:
 
 
 def compaction_words(record: CompactionRecord) -> str:
-    """What came of it in a sentence or two."""
+    """The outcome of a compaction in a sentence or two."""
     if record.outcome != "compacted":
         return clean(record.detail or "Nothing was compacted.")
     told = clean(record.detail) or made_smaller(record.folded_messages, record.shortened)
@@ -333,17 +333,17 @@ def compaction_id(id: str) -> str:
 
 
 def named(title: str, at: str) -> SessionUpdate:
-    """The session's title, and when something was last said in it."""
+    """The session's title, and the time of its last message."""
     return SessionInfoUpdate(session_update="session_info_update", title=one_line(title), updated_at=at)
 
 
 def config(rows: list[ConfigOption]) -> SessionUpdate:
-    """What can be set, and what is."""
+    """The options of a session, with their present values."""
     return ConfigOptionUpdate(session_update="config_option_update", config_options=rows)
 
 
 def commands(offered: Iterable[tuple[str, str, str]]) -> SessionUpdate:
-    """The slash commands: name, what it does, what may follow (empty for nothing)."""
+    """The slash commands, each as name, description, and a hint at its argument (empty for none)."""
     rows = [
         AvailableCommand(
             name=name,
@@ -359,33 +359,33 @@ def commands(offered: Iterable[tuple[str, str, str]]) -> SessionUpdate:
 
 
 class CallIds:
-    """The ids of calls as the editor is told them: servers use the same one again, and an editor takes it for the same call."""
+    """Gives calls unique ids for the editor: a server may use an id again, which an editor would take for the same call."""
 
     def __init__(self) -> None:
         self._now: dict[str, str] = {}
         self._used: set[str] = set()
 
     def begin(self, call_id: str) -> str:
-        """An id for a call that begins."""
+        """A new id for a call that begins."""
         names = chain([call_id], (f"{call_id}.{number}" for number in numbers(2)))
         name = self._now[call_id] = next(name for name in names if name not in self._used)
         self._used.add(name)
         return name
 
     def of(self, call_id: str) -> str:
-        """The id of the newest call that a server called so; empty where none has begun."""
+        """The editor's id of the newest call with the server's id `call_id`; empty where none has begun."""
         return self._now.get(call_id, "")
 
 
 Edits = Mapping[str, Sequence[ToolCallContentVariant]]
-"""What calls changed in files, by their ids."""
+"""The file changes of calls, by the server's call id."""
 
 
 def retold(
     shown: Shown, workspace: Path, ids: CallIds, mask: Mask, edits: Edits, compactions: bool = False
 ) -> Iterator[SessionUpdate | JsonObject]:
-    """One item of the record, as it would have been told; `mask` is for what was not masked on its way into it, `compactions`
-    says that the editor shows them by themselves."""
+    """The updates for one item of the record, as they were sent when it happened. `mask` masks texts that are stored unmasked;
+    `compactions`: the editor shows compactions as such."""
     if shown.change and shown.change.kind == "rewind":
         yield thought(REWOUND)
     elif shown.change:
@@ -400,7 +400,7 @@ def retold(
 
 
 def question_text(message: Message) -> str:
-    """What the person said, with the names of what went along."""
+    """The text of a person's message, with the names of its attachments."""
     names = "".join(f"\n[{clean(each.name)}]" for each in attached(message.content))
     return f"{spoken(message)}{names}"
 

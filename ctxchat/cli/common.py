@@ -1,4 +1,4 @@
-"""What all commands share: the common options (before or after the command's name), and JSON on standard output."""
+"""Helpers that all commands share: the common options (before or after the command's name), and output for people and as JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _GIVEN = "given_"
-"""In front of the common options' names, so that they never meet a command's own."""
+"""Prefix of the common options' parameter names, so that they never clash with a command's own."""
 
 
 def _option(name: str, **about: Any) -> Callable[[Any], Any]:
@@ -77,13 +77,13 @@ def flags() -> Flags:
 
 
 def own_settings_file() -> Path:
-    """The settings of the person, as the command line names them."""
+    """The path of the person's settings file, or the one given by `--config`."""
     return Path(flags().config) if flags().config else paths.user_file(paths.config_dir())
 
 
 def run_async(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run a command's work to its end. A signal that asks for the end cancels it, as ctrl+c does: what it started is ended and
-    tidied up after; the exit code is then 128 and the signal's number."""
+    """Run a command's coroutine to its end. SIGTERM and SIGHUP cancel it as ctrl+c does, so that it cleans up; the exit code is
+    then 128 plus the signal's number."""
     return asyncio.run(_heeding_signals(work))
 
 
@@ -98,9 +98,9 @@ async def _heeding_signals(work: Coroutine[Any, Any, _T]) -> _T:
     for name in ("SIGTERM", "SIGHUP"):
         with suppress(
             AttributeError, NotImplementedError, RuntimeError, ValueError
-        ):  # not this system, or not this thread
+        ):  # not supported on this system, or in this thread
             number = getattr(signal, name)
-            if signal.getsignal(number) is signal.SIG_DFL:  # under nohup a hangup is nothing
+            if signal.getsignal(number) is signal.SIG_DFL:  # under nohup a hangup is ignored, and stays so
                 asyncio.get_running_loop().add_signal_handler(number, end, number)
     try:
         return await task
@@ -120,12 +120,12 @@ def extra_missing(what: str, package: str, extra: str) -> CtxchatError:
 
 
 def written(text: str) -> str:
-    """A text from the command line or a pipe as UTF-8 can hold it: bytes that were none become replacement characters."""
+    """A text from the command line or a pipe as valid Unicode: bytes that were not UTF-8 become replacement characters."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def typed_in(most: int = -1) -> str:
-    """What stands on standard input, up to so many characters, whatever bytes these are; see `written`."""
+    """The text on standard input, at most `most` characters (-1 for all); invalid bytes as in `written`."""
     given: object = sys.stdin
     if not isinstance(given, io.TextIOWrapper):
         return written(sys.stdin.read(most))
@@ -145,14 +145,14 @@ def narrate(text: str) -> None:
 
 
 def status(text: str) -> None:
-    """A line on standard error that the next one replaces, an empty one removes; nothing where that is no terminal."""
+    """Show a line on standard error that the next call replaces, and an empty text removes; only on a terminal."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r{text}\x1b[K")
         sys.stderr.flush()
 
 
 async def index_completed(database: Database, seconds: float) -> None:
-    """Take in what waits to be found by a search, for so long at most, with progress; what is missing then is said."""
+    """Index texts that still wait for it, for at most `seconds`, showing progress; says how much is missing after that."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and await database.run(database.index_pending):
         status(f"making the search index: {int(100 * database.indexed)} %")
@@ -162,13 +162,14 @@ async def index_completed(database: Database, seconds: float) -> None:
 
 
 def tell(notices: Iterable[str]) -> None:
-    """What a person should know beside the answer, such as settings that are not in force."""
+    """Print notices for the person on standard error, such as settings that are not in force."""
     for text in notices:
         narrate(f"! {text}")
 
 
 def end_with_problems(texts: Sequence[str]) -> None:
-    """What a check found, a line each or as one JSON document; ends the command, with exit code 2 where there is anything."""
+    """Print the problems a check found, a line each or as one JSON document, and end the command: exit code 2 if there are
+    any."""
     if flags().json:
         emit({"ok": not texts, "problems": texts})
     else:
@@ -180,7 +181,7 @@ def end_with_problems(texts: Sequence[str]) -> None:
 
 
 def readable(path: str) -> Path:
-    """A file to read. Raises UsageError when it is not there or no file."""
+    """The path of an existing file. Raises UsageError where it does not exist or is a folder."""
     file = Path(path)
     if not file.exists():
         raise UsageError(f"{path}: there is no such file.", "A path counts from the folder you are in.")
@@ -192,8 +193,8 @@ def readable(path: str) -> Path:
 def table(
     head: Sequence[str], rows: Sequence[Sequence[object]], empty: str = "", *, right: Collection[int] = ()
 ) -> None:
-    """Rows for people, in columns, those of figures (their places in `right`) from the right; foreign text in them is made
-    harmless."""
+    """Print rows in columns, those whose numbers are in `right` aligned to the right; without rows, print `empty` on standard
+    error. Foreign text is made harmless."""
     if not rows:
         click.echo(empty, err=True)
         return

@@ -1,4 +1,4 @@
-"""How a command ends: its exit code and, where it went wrong, one sentence for a person on standard error."""
+"""Turns the end of a command into its exit code and, for an error, one sentence on standard error."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FAULTS_FILE = "errors.log"
-"""In the data folder: what an error nobody expected looked like."""
+"""The log of unexpected errors, in the data folder."""
 
 
 READER_GONE = 141
-"""The exit code where whoever read our output has seen enough (`| head -1`): 128 and SIGPIPE's number, as shells expect."""
+"""The exit code where the reader of our output has closed it (`| head -1`): 128 plus the number of SIGPIPE, as shells expect."""
 
 
 def escape_what_cannot_be_written() -> None:
-    """Have letters that the encoding of our output lacks written as JSON writes them (`\\u20ac`): JSON stays the same, and of a
-    text nothing is lost."""
+    """Write characters that the encoding of our output lacks as JSON escapes (`\\u20ac`): JSON keeps its meaning, and of a text
+    nothing is lost."""
     import codecs
     import io
 
@@ -42,7 +42,7 @@ def ended(work: Callable[[], int]) -> int:
     try:
         code = work()
         if sys.stdout and not sys.stdout.closed:
-            sys.stdout.flush()  # what cannot be written is said, and not only by Python when it is too late
+            sys.stdout.flush()  # so that a failing write is reported here, not by Python at exit
         return code
     except CtxchatError as problem:
         _print_error(str(problem))
@@ -60,7 +60,8 @@ def ended(work: Callable[[], int]) -> int:
 
 
 def _output_is_full(fault: OSError) -> bool:
-    """It could not be written to our output, which then goes nowhere: Python would try again at its end."""
+    """Whether the error came from writing to standard output. If so, that is redirected to nowhere, as Python would write again
+    at exit."""
     import errno
     import os
 
@@ -75,7 +76,7 @@ def _output_is_full(fault: OSError) -> bool:
         return False
     try:
         sys.stdout.flush()
-        print(flush=True)  # what could not be written is forgotten: only something new shows that nothing goes out
+        print(flush=True)  # the failed text is dropped from the buffer: only a new write shows that output fails
     except OSError as again:
         if again.errno == fault.errno:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -84,7 +85,7 @@ def _output_is_full(fault: OSError) -> bool:
 
 
 def written_down(fault: Exception) -> str:
-    """Writes a fault that nobody expected down for whoever mends it; says what it was and where it can be read."""
+    """Log an unexpected exception. Returns a sentence on it and where the log is."""
     return f"{_sentence(fault)} {_log_fault(fault)}"
 
 
@@ -103,7 +104,7 @@ def _log_fault(fault: Exception) -> str:
     from ctxchat.config import paths
     from ctxchat.core.secrets import masked
 
-    if logging.root.handlers:  # without one it would stand on the screen
+    if logging.root.handlers:  # without a handler it would be printed on the screen
         logging.getLogger("ctxchat").error("A fault of ours.", exc_info=fault)
     log = paths.data_dir() / FAULTS_FILE
     text = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {sys.argv[1:2]}\n{''.join(traceback.format_exception(fault))}\n"

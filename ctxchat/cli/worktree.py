@@ -1,5 +1,5 @@
-"""`--worktree NAME`: work goes on in a git worktree of the repository, beside it, so that what an agent changes there touches
-nothing here. Nothing that the repository holds or configures is run for it, and no worktree is ever removed.
+"""Implements `--worktree NAME`: enters a git worktree beside the repository, so that an agent's changes there do not touch the
+repository's own files. Nothing that the repository holds or configures is run for it, and no worktree is ever removed.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from ctxchat.presentation.text import one_line
 _WORKTREE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _RUNS_NOTHING = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never")
 _MAY_RUN = r"^(filter\..*\.(smudge|process)|includeif\..*\.path)$"
-"""Filters, and what may hold one that counts in the new worktree only, of which git tells nothing here."""
+"""Settings that may run a program at a checkout: filters, and conditional includes, which may define a filter that only applies
+in the new worktree and cannot be seen from here."""
 
 TIMEOUT_S = 600
-"""Seconds that a checkout may take."""
+"""Most seconds for one git command, such as a checkout."""
 
 
 def enter_worktree(name: str) -> str:
-    """Go into the worktree of that name of the repository that this folder is in, made on a branch of the same name where there
-    is none yet, and there to the same place below its top; where it is and how to remove it, in a sentence. Raises UsageError."""
+    """Change into the worktree `name` of this folder's repository, to the same folder below its top. A missing worktree is made,
+    on a branch of the same name. Returns where it is and how to remove it, in a sentence. Raises UsageError."""
     if not _WORKTREE_NAME.fullmatch(name) or name.endswith((".", ".lock")) or ".." in name:
         raise UsageError(f"{one_line(name, 60)!r} is no name for a worktree.", "Letters, digits, `.`, `_` and `-`.")
     here = Path.cwd().resolve()
@@ -47,7 +48,7 @@ def enter_worktree(name: str) -> str:
 
 
 class _Git:
-    """git for the repository at `top`, which is not one of its programs and runs none of them."""
+    """Runs git for the repository at `top`; neither git itself nor any program it runs comes from the repository."""
 
     def __init__(self, top: str) -> None:
         self._program = find_program("git", top)
