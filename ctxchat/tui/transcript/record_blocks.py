@@ -1,4 +1,4 @@
-"""From the record to blocks: what stands in the transcript for a group, a compaction or a rewind."""
+"""Makes the blocks that show an item of the record in the transcript: a group, a compaction or a rewind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ctxchat.tui.transcript.blocks import (
 from ctxchat.tui.transcript.tool_block import ToolBlock
 
 Tokens = Mapping[int | tuple[int, int], int]
-"""Tokens of the messages in the view, by their place in the record; of their parts, by that and their place in the message."""
+"""Tokens of each message in the view by its `seq`, and of each part of a message by `seq` and the index of the part."""
 
 
 def blocks_for(shown: Shown, tokens: Tokens) -> list[Block]:
@@ -40,7 +40,7 @@ def blocks_for(shown: Shown, tokens: Tokens) -> list[Block]:
             UserBlock(
                 readable_words(group.first),
                 group.first.at,
-                attached=attached(group.first.content, _parts(group, tokens)),
+                attached=attached(group.first.content, _tokens_of_parts(group, tokens)),
             )
         ]
     if group.kind in {"reply", "round"}:
@@ -51,6 +51,7 @@ def blocks_for(shown: Shown, tokens: Tokens) -> list[Block]:
 
 
 def _round(group: Group, tokens: Tokens, files: Mapping[str, str]) -> list[Block]:
+    """The blocks of an answer of the model with its calls; `files` says by call id what a call did to files."""
     message = group.first
     blocks: list[Block] = []
     if message.reasoning and message.reasoning.text.strip():
@@ -58,15 +59,15 @@ def _round(group: Group, tokens: Tokens, files: Mapping[str, str]) -> list[Block
     if message.text.strip() or message.interrupted:
         blocks.append(ReplyBlock(message.text, interrupted=message.interrupted))
     results = [m for m in group.messages[1:] if m.role == "tool"]
-    for place, call in enumerate(message.calls):
-        result = results[place] if place < len(results) else None
+    for index, call in enumerate(message.calls):
+        result = results[index] if index < len(results) else None
         finished = finished_call(call, result, tokens)
         blocks.append(ToolBlock(call.id, call.name, decoded(call.arguments), finished, files.get(call.id, "")))
     return blocks
 
 
 def set_block_tokens(shown: Shown, blocks: Sequence[Block], tokens: Tokens) -> None:
-    """What stands there for an item says what it weighs now: its results, and what went along with it."""
+    """Update the tokens that the blocks of an item show for results of calls and for attachments."""
     group = shown.group
     if group is None:
         return
@@ -76,17 +77,18 @@ def set_block_tokens(shown: Shown, blocks: Sequence[Block], tokens: Tokens) -> N
             result = next(results, None)
             block.set_tokens(tokens.get(result.seq, 0) if result else 0)
         elif isinstance(block, UserBlock) and block.attached:
-            block.set_attached(attached(group.first.content, _parts(group, tokens)))
+            block.set_attached(attached(group.first.content, _tokens_of_parts(group, tokens)))
 
 
-def _parts(group: Group, tokens: Tokens) -> list[int]:
+def _tokens_of_parts(group: Group, tokens: Tokens) -> list[int]:
     seq = group.first.seq
-    return [tokens.get((seq, place), 0) for place in range(len(group.first.content))]
+    return [tokens.get((seq, index), 0) for index in range(len(group.first.content))]
 
 
 def finished_call(call: ToolCall, result: Message | None, tokens: Tokens) -> ToolFinished:
-    """The record keeps what the model saw; how long it took was only on screen, and where in its file an edit was."""
+    """The end of a call as the record has it. The record keeps only what the model saw: not how long the call took (0 seconds
+    here), nor at which lines of a file an edit was."""
     status, code = ending(call, result)
     diff = edit_diff(decoded(call.arguments)) if status == "ok" and use_of(call).kind == "change" else ""
-    text, weight = (result.text, tokens.get(result.seq, 0)) if result else ("", 0)
-    return ToolFinished(call.id, call.name, status, text, weight, 0.0, exit_code=code, diff=diff)
+    text, size = (result.text, tokens.get(result.seq, 0)) if result else ("", 0)
+    return ToolFinished(call.id, call.name, status, text, size, 0.0, exit_code=code, diff=diff)

@@ -1,4 +1,4 @@
-"""Long lines of code, cut at the edge and moved sideways: what of a line is seen, and how far its block can be moved."""
+"""Scrolls long lines of code sideways: which part of a line is visible, and how far its block can be moved."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ctxchat.tui.transcript.blocks import Block
 from ctxchat.tui.widgets.lines import DrawnLine
 
 SIDEWAYS_CELLS = 8
-"""Cells by which long lines of code move at a key or a step of the wheel."""
+"""Cells by which long lines of code move for one key or one step of the wheel."""
 
 LESS, MORE = Content.styled("‹", "bold $text-accent"), Content.styled("›", "bold $text-accent")
-"""At the edge behind which a line goes on."""
+"""The signs at the left and the right edge of a line that is cut there."""
 
 
 def room_in(line: DrawnLine, width: int) -> int:
-    """Cells for the words of a line of code where the screen has `width`; one more is the sign's."""
+    """Cells for the text of a line of code if the screen has `width`, without the one that is kept for `MORE`."""
     return max(1, width - line.gutter.cell_length - 1)
 
 
 def furthest(lines: Sequence[DrawnLine], width: int) -> int:
-    """Cells by which lines can be moved until the end of the longest is seen; 0 where nothing is cut."""
+    """How many cells lines can be moved to the left until the end of the longest is visible; 0 if none is cut."""
     return max((line.wide - room_in(line, width) for line in lines if line.wide), default=0)
 
 
 def index_at(text: str, cells: int) -> int:
-    """The place of the character that covers this cell, from 0; behind the last one the length."""
+    """The index of the character that covers a cell, counted from 0; behind the last character the length of the text."""
     if text.isascii():
         return min(cells, len(text))
     end, covered = 0, 0
@@ -40,7 +40,7 @@ def index_at(text: str, cells: int) -> int:
 
 
 def seen_part(line: DrawnLine, words: Content, left: int, width: int) -> tuple[Content, Content]:
-    """What stands before the words and what is seen of them where they are moved by `left` cells."""
+    """The gutter, and the visible part of `words`, of a line that is moved to the left by `left` cells."""
     room, plain, gutter = room_in(line, width), words.plain, line.gutter
     first, end = index_at(plain, left), index_at(plain, left + room)
     seen = words[first:end]
@@ -48,7 +48,7 @@ def seen_part(line: DrawnLine, words: Content, left: int, width: int) -> tuple[C
         gutter = gutter[:-1].append(LESS.stylize_before(line.fill))
     if (
         0 < first < len(plain) and (hidden := cell_len(plain[:first])) < left
-    ):  # half of a wide letter is before the edge
+    ):  # half of a wide character is beyond the edge
         seen = Content(" " * (left - hidden)).append(words[first + 1 : end])
     if end < len(plain):
         blank = Content(" " * max(0, room - seen.cell_length)).stylize_before(line.fill)
@@ -57,7 +57,8 @@ def seen_part(line: DrawnLine, words: Content, left: int, width: int) -> tuple[C
 
 
 def character_at(line: DrawnLine, x: int, left: int) -> int:
-    """The place in the words of a line, moved by `left` cells, of a cell of the screen; less than 0 in its gutter."""
+    """The index in the text of a line, moved by `left` cells, of the character at cell `x` of the screen; negative in the
+    gutter."""
     gutter = line.gutter.plain
     before = line.gutter.cell_length
     if x < before:
@@ -66,18 +67,18 @@ def character_at(line: DrawnLine, x: int, left: int) -> int:
 
 
 class SidewaysView(ScrollView):
-    """What shows blocks, and moves their long lines of code by the arrows, or by shift and the wheel over one of them."""
+    """A view of blocks that scrolls their long lines of code: all in sight by arrow keys, one by shift and the wheel over it."""
 
     def seen_blocks(self) -> Iterable[Block]:
         """The blocks in sight."""
         raise NotImplementedError
 
     def block_under(self, event: MouseEvent) -> Block | None:
-        """The block at which the mouse is."""
+        """The block under the mouse."""
         raise NotImplementedError
 
     def move_sideways(self, blocks: Iterable[Block], cells: int) -> None:
-        """Move the long lines of code in these: to the left, so that what is behind the right edge is seen, or back."""
+        """Move the long lines of code in these blocks by so many cells: to the left if positive, else back to the right."""
         raise NotImplementedError
 
     def action_scroll_left(self) -> None:

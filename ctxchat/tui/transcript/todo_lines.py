@@ -1,4 +1,4 @@
-"""The agent's to-do list as it is drawn: an item a line, with a sign for how far it is."""
+"""Draws the agent's to-do list: one line for each item, with a sign for its status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def items_of(tool: str, arguments: object) -> tuple[TodoItem, ...] | None:
 
 
 def item_line(item: TodoItem, max_chars: int) -> Content:
-    """`✓ find the gauge`."""
+    """The line of an item, cut after `max_chars` characters: `✓ find the gauge`."""
     sign, style = _SIGNS[item.status]
     return Content.assemble(
         (f"{sign} ", style), (one_line(item.text, max_chars), MUTED if item.status == "done" else "")
