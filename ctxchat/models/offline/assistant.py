@@ -59,7 +59,7 @@ _TOLD = expression(
     |wonder|wish|don['’]t\ (?:know|understand)|have\ a\ question))[^?？]*$)""",
     re.I | re.X,
 )
-"""Something told rather than asked: a rule, or news of one's own."""
+"""Matches a statement rather than a question: a rule, or news about the person."""
 
 
 def decide(view: View) -> Reply:
@@ -77,7 +77,7 @@ def decide(view: View) -> Reply:
 
 
 def told_only(text: str) -> bool:
-    """True for a rule or news that asks for nothing."""
+    """Whether a message is a rule or news that asks for nothing."""
     return bool(_TOLD.match(text[:600]))
 
 
@@ -113,7 +113,7 @@ class OfflineAssistant:
         return self._window
 
     def prices(self) -> None:
-        """It costs nothing."""
+        """None: it is free."""
 
     def cache_rules(self, *, lasting: bool) -> CacheRules:
         """It keeps nothing."""
@@ -128,15 +128,15 @@ class OfflineAssistant:
         return True
 
     async def sampled(self) -> Calibration:
-        """Just as we do: no server stands behind it."""
+        """No calibration: it counts tokens exactly as the program does, since there is no server."""
         return level(1.0, band=0.02)
 
     def count(self, text: str) -> int:
-        """Tokens by the counter that was handed in."""
+        """Tokens of a text, by the counter passed in."""
         return self._count(text)
 
     def count_image(self, width: int, height: int) -> int:
-        """It sees no images."""
+        """Always 0: it takes no images."""
         return 0
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
@@ -164,7 +164,7 @@ class OfflineAssistant:
         )  # fmt: skip
 
     def _weigh(self, view: View) -> int:
-        """The whole request in this assistant's own count."""
+        """Tokens of the whole request, by the assistant's own counter."""
         messages = sum(self._counter.message(item.message) for item in view.items)
         return messages + sum(self._counter.tool(tool.schema) for tool in view.tools)
 
@@ -173,7 +173,7 @@ class OfflineAssistant:
         return words + sum(self._count(c.name) + self._count(c.arguments) for c in reply.calls)
 
     def _cut(self, text: str, most: int) -> tuple[str, bool]:
-        """The answer in at most `most` tokens (0: all of it), and whether that cut it."""
+        """The answer, cut to at most `most` tokens (0: no limit), and whether it was cut."""
         if most <= 0 or self._count(text) <= most:
             return text, False
         low, high = 0, len(text)
@@ -195,6 +195,6 @@ def _overflow(prompt: int, window: int) -> ModelError:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text in pieces of about one size, so that a long answer does not take long to show."""
+    """The text in pieces of about the same size, larger for a long answer, so that it does not take long to show."""
     size = max(PIECE_CHARS, -(-len(text) // MAX_PIECES))
     return (text[i : i + size] for i in range(0, len(text), size))

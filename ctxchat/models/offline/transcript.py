@@ -26,14 +26,14 @@ _FAILED = expression(
     re.I | re.X,
 )
 _CONTENT = expression(r"\s*(?:\d{1,8}(?:\t|$)|[^:\n]{1,300}:\d{1,8}:|\S+$)")
-"""A numbered line, a hit or a lone path is what was asked for, whatever words it holds."""
+"""Matches results that begin with a numbered line, a hit or a lone path: they succeeded, whatever their text says."""
 
 Call = tuple[str, Mapping[str, object]]
 """A tool's name and the arguments for it."""
 
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An answer in words, or calls of tools that were offered with `reasoning` about them."""
+    """The assistant's reply: an answer as text, or calls of offered tools with `reasoning` about them."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
@@ -41,7 +41,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DoneCall(msgspec.Struct, frozen=True):
-    """A call of this turn and what came back."""
+    """A tool call of this turn and its result."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -50,17 +50,17 @@ class DoneCall(msgspec.Struct, frozen=True):
 
     @property
     def denied(self) -> bool:
-        """It was not run because somebody or something said no; the text gives the reason."""
+        """Whether the call was refused and not run; the text gives the reason."""
         return bool(_DENIED.match(self.text[:400]))
 
     @property
     def failed(self) -> bool:
-        """It could not do what it was asked, as far as its words show."""
+        """Whether the call failed, as far as the result's text shows."""
         first = self.text.lstrip("\n").split("\n", 1)[0][:400]
         return self.denied or bool(_FAILED.match(first) and not _CONTENT.match(first))
 
     def get(self, name: str) -> str:
-        """An argument as text, empty where there is none."""
+        """An argument as text; empty where it is missing."""
         value = self.arguments.get(name)
         return value if isinstance(value, str) else "" if value is None else str(value)
 
@@ -100,7 +100,7 @@ class ReadView(msgspec.Struct, frozen=True):
         return Reply(calls=tuple(made), reasoning=thought) if made else None
 
     def _fitting(self, name: str, given: Mapping[str, object]) -> Mapping[str, object] | None:
-        """The arguments that a tool has; None where it wants more."""
+        """The arguments that the tool's schema has; None where a required one is missing."""
         known, required = (self.offered[name].get(word) for word in ("properties", "required"))
         kept = {k: v for k, v in given.items() if not isinstance(known, dict) or k in known}
         return kept if not isinstance(required, list | tuple) or set(required) <= kept.keys() else None
