@@ -1,7 +1,7 @@
-"""Guarded places of a workspace around a sandboxed command: which there are before it, and what is new there after it.
+"""Protects the guarded paths of a workspace from a sandboxed command: lists them before it, and moves new ones away after it.
 
-A mount can only cover what exists. What a command puts in such a place anew is therefore taken away as soon as it has ended, and
-kept elsewhere: nothing is lost, and nothing of it is run by git, an editor or a shell. Knows nothing of how commands are shut in.
+A mount can only cover a path that exists. Files that a command creates at guarded paths are therefore moved to another folder as
+soon as it has ended: nothing is lost, and git, an editor or a shell runs none of them. Knows nothing of how commands are shut in.
 """
 
 from __future__ import annotations
@@ -20,34 +20,35 @@ from ctxchat.core.guarded import guarded
 from ctxchat.repository_files import read_checked
 
 MAX_MOUNTS = 300
-"""Places mounted one by one, which takes a second; the time grows with their square."""
+"""Paths that are mounted one by one; so many take a second, and the time grows with their square."""
 
 _DEPENDENCIES = frozenset({"node_modules", "bower_components", "site-packages"})
-"""Folders full of other people's projects, which nobody opens: only repositories count in there."""
+"""Folders of installed packages, which nobody opens in an editor: only repositories are guarded in them."""
 
 _REPOSITORY = frozenset({"HEAD", "objects", "refs"})
-"""What makes git take a folder for a repository, whatever it is called."""
+"""Entries by which git recognises a folder of any name as a repository."""
 
-_RUNS = frozenset({"config", "config.worktree", "hooks", "commondir"})
-"""What in a repository decides which programs git starts."""
+_GIT_SETTINGS = frozenset({"config", "config.worktree", "hooks", "commondir"})
+"""Entries of a repository that decide which programs git starts."""
 
-_COMMITTED = re.compile(
+_COMMIT_FILES = re.compile(
     r"objects|refs|logs|index|HEAD|packed-refs|(ORIG|FETCH|MERGE|CHERRY_PICK|REVERT)_HEAD|(MERGE|SQUASH)_MSG|MERGE_(MODE|RR)"
     r"|AUTO_MERGE|(COMMIT|TAG|NOTES|MERGE)_EDITMSG|shallow|gc\.(log|pid)|(index|HEAD|packed-refs|shallow|next-index-\d+)\.(lock|new)"
 )
-"""What commits, branches and stashes are written to, at the top of a repository: none of it says what git runs."""
+"""Entries at the top of a repository that commits, branches and stashes write; none of them decides what git runs."""
 
 _NAMES_FILES = re.compile(rb"^[ \t]*(?:\[[^\]\n]*\][ \t]*)?(hookspath|path)[ \t]*=[ \t]*\"?([^\"\r\n]+)", re.I | re.M)
-"""Where a configuration says that hooks, or more of the configuration, are."""
+"""The lines of a git configuration that name a folder of hooks or an included file."""
 _MAX_CONFIGURATION_BYTES = 1_000_000
 _MAX_CONFIGURATIONS = 50
 
 _guards = lru_cache(200_000)(guarded)
-"""It is asked of every file of the workspace, before and after each command."""
+"""`guarded` with a cache, because it is called for every file of the workspace before and after each command."""
 
 
 class GuardedPath(msgspec.Struct, frozen=True):
-    """A guarded file, folder or link; `link` is where a link leads. What is moved keeps its `device` and `number`."""
+    """A guarded file, folder or link; `link` is the target of a link. `device` and `number` (the inode) stay the same when it is
+    moved."""
 
     path: str
     device: int
@@ -57,19 +58,21 @@ class GuardedPath(msgspec.Struct, frozen=True):
 
     @property
     def itself(self) -> tuple[int, int, str]:
-        """What makes it the same wherever it is moved; the number of a link that is gone may be given to something else."""
+        """The identity that it keeps when it is moved. The target belongs to it, because the inode of a deleted link may be
+        reused."""
         return self.device, self.number, self.link
 
 
 class LinkedWorktree(msgspec.Struct, frozen=True):
-    """A worktree that belongs to a `repository` somewhere else (its `.git`); `own` is its part of that."""
+    """A worktree that belongs to a repository elsewhere: `repository` is that one's `.git`, `own` the worktree's folder in it."""
 
     own: str
     repository: str
 
 
 def linked_worktree(folder: str) -> LinkedWorktree | None:
-    """What a folder is a linked worktree of, where the repository says so too: a file of the folder could name any."""
+    """The repository of a folder that is a linked worktree, None for any other. The repository has to name the folder too,
+    because the folder's own `.git` file could name any repository."""
     try:
         named = _read_file(Path(folder) / ".git").decode().strip()
         own = Path(os.path.realpath(Path(folder) / named.removeprefix("gitdir:").strip()))
@@ -81,28 +84,34 @@ def linked_worktree(folder: str) -> LinkedWorktree | None:
 
 
 class Guarding:
-    """The guarded places of a workspace as they are now. Looks at the disk: off the event loop."""
+    """The guarded paths of a workspace at the time it is created. Looks at the disk: use it off the event loop."""
 
     def __init__(self, workspace: str) -> None:
         self._workspace = workspace
         self.sockets: list[str] = []
-        """Those in the workspace: a mount keeps nobody from speaking to them."""
-        self._places = {place.path: place for place in _places(workspace, self.sockets)}
-        named = {os.path.realpath(other) for place in self._places.values() for other in _led_to(place)}
+        """The sockets in the workspace: a read-only mount would not keep a command from connecting to them."""
+        self._guarded_places = {place.path: place for place in _guarded_places(workspace, self.sockets)}
+        named = {
+            os.path.realpath(other) for place in self._guarded_places.values() for other in _repository_paths(place)
+        }
         self._named = {path for path in named if path.startswith(f"{workspace}/")}
         self._beside: dict[str, frozenset[str]] = {}
-        """Repositories outside the workspace that may be written, with what in them no commit writes."""
+        """Repositories outside the workspace that may be written, each with its paths that commits do not write."""
         self._not_there = {path for path in self._named if not os.path.lexists(path)}
         self._covered: dict[str, tuple[int, int]] = {}
-        """What is mounted read-only: nothing that comes to lie in there was put there by the command."""
+        """The paths mounted read-only, with their identities: the command cannot have created anything in them."""
 
     def paths(self, allowed: Sequence[str] = ()) -> tuple[str, ...]:
-        """What must not be written, but for the folders that were `allowed`: of a repository that is, all but what is committed
-        stays guarded."""
-        found = {path for path, place in self._places.items() if not place.link}
-        found |= {os.path.realpath(path) for path in self._places} | self._named
+        """The paths that the command must not write, without the folders that were `allowed`. In an allowed repository all but
+        the files that commits write stays guarded."""
+        found = {path for path, place in self._guarded_places.items() if not place.link}
+        found |= {os.path.realpath(path) for path in self._guarded_places} | self._named
         inner = {
-            entry.path for path in found if _is_repository(path) for entry in _entries(path) if not _committed(entry)
+            entry.path
+            for path in found
+            if _is_repository(path)
+            for entry in _entries(path)
+            if not _is_commit_file(entry)
         }
         kept: list[str] = []
         for path in sorted(path for path in found | inner if path.startswith(f"{self._workspace}/")):
@@ -117,56 +126,57 @@ class Guarding:
         kept += self._other_names(kept)
         beside = [path for path in allowed if not f"{path}/".startswith(f"{self._workspace}/") and _is_repository(path)]
         self._beside = {path: frozenset(self._uncommitted(path, path)) for path in beside}
-        kept = kept if len(kept) <= MAX_MOUNTS else self._wider(kept)
+        kept = kept if len(kept) <= MAX_MOUNTS else self._top_folders(kept)
         self._covered = {path: identity for path in kept if (identity := _identity(path))}
         return (*kept, *sorted(path for paths in self._beside.values() for path in paths))
 
     def take_away(self, folder: str) -> tuple[str, ...]:
-        """Move what has come to guarded places since into `folder`; the paths in the workspace. A link that was there before is
-        put back. Raises OSError."""
-        known = {place.itself for place in self._places.values()}
-        gone: list[str] = []
-        gone += [_taken(path, self._workspace, folder) for path in self._not_there if os.path.lexists(path)]
-        for place in _places(self._workspace):
-            before = self._places.get(place.path)
-            # A file that was there could not be written in there: an editor outside has saved it meanwhile.
+        """Move files that were created at guarded paths since into `folder`, and restore links that were there before; the moved
+        paths, relative to the workspace. Raises OSError."""
+        known = {place.itself for place in self._guarded_places.values()}
+        taken: list[str] = []
+        taken += [_take_path(path, self._workspace, folder) for path in self._not_there if os.path.lexists(path)]
+        for place in _guarded_places(self._workspace):
+            before = self._guarded_places.get(place.path)
+            # A file that existed was read-only for the command: a program outside, as an editor, has replaced it meanwhile.
             saved = before is not None and before.is_file and place.is_file
             if place.itself in known or saved or self._could_not_write(place.path):
-                continue  # it was there, perhaps below a folder that is called otherwise now
-            gone.append(_taken(place.path, self._workspace, folder))
+                continue  # it existed before, perhaps below a folder that was renamed
+            taken.append(_take_path(place.path, self._workspace, folder))
         for repository, before in self._beside.items():
             for path in set(self._uncommitted(repository, repository)) - before:
                 _move(path, Path(folder) / path.lstrip("/"))
-                gone.append(path)
-        for path, place in self._places.items():
+                taken.append(path)
+        for path, place in self._guarded_places.items():
             if place.link and not os.path.lexists(path) and Path(path).parent.is_dir():
                 Path(path).symlink_to(place.link)
-        return tuple(gone)
+        return tuple(taken)
 
     def _could_not_write(self, path: str) -> bool:
-        """It lies in what was mounted read-only, and is the same now: a person, or a program of theirs, has put it there."""
+        """Whether a path lies in a folder that was mounted read-only and is still the same: a person, or a program outside the
+        sandbox, has created it."""
         above = (str(folder) for folder in Path(path).parents if str(folder) in self._covered)
         return any(self._covered[folder] == _identity(folder) for folder in above)
 
     def _uncommitted(self, folder: str, repository: str) -> Iterator[str]:
-        """What in a repository is written by no commit of this worktree."""
+        """The paths in a repository that no commit of this worktree writes."""
         linked = linked_worktree(self._workspace)
         own = linked.own if linked else ""
         for entry in _entries(folder):
             if own and f"{own}/".startswith(f"{entry.path}/") and not entry.is_symlink():
                 yield from self._uncommitted(entry.path, repository)
-            elif folder not in {repository, own} or not _committed(entry):
+            elif folder not in {repository, own} or not _is_commit_file(entry):
                 yield entry.path
 
-    def _wider(self, paths: Sequence[str]) -> list[str]:
-        """The whole folders at the top of the workspace in which they lie; where these are too many as well, the workspace."""
+    def _top_folders(self, paths: Sequence[str]) -> list[str]:
+        """The folders at the top of the workspace that contain these paths; where they are too many as well, the workspace."""
         below = len(self._workspace) + 1
         tops = dict.fromkeys(f"{self._workspace}/{path[below:].partition('/')[0]}" for path in paths)
         return list(tops) if len(tops) <= MAX_MOUNTS else [self._workspace]
 
     def _other_names(self, paths: Sequence[str]) -> Iterator[str]:
-        """Hard links: the same file under a name that nobody guards."""
-        twice = {identity for path in paths for identity in _linked(Path(path))}
+        """Other hard links to files at or below these paths: the same files under names that are not guarded."""
+        twice = {identity for path in paths for identity in _hard_linked(Path(path))}
         for _, _, entries in _walk(self._workspace) if twice else ():
             for entry in entries:
                 if entry.is_file(follow_symlinks=False) and entry.path not in paths:
@@ -175,7 +185,7 @@ class Guarding:
                         yield entry.path
 
 
-def _taken(path: str, workspace: str, folder: str) -> str:
+def _take_path(path: str, workspace: str, folder: str) -> str:
     name = os.path.relpath(path, workspace)
     _move(path, Path(folder) / name)
     return name
@@ -193,12 +203,12 @@ def _is_repository(path: str) -> bool:
     return {entry.name for entry in _entries(path)} >= {"HEAD", "objects"} or _guards(Path(path).name) == ".git"
 
 
-def _committed(entry: os.DirEntry[str]) -> bool:
-    """Whether it is what commits are written to, and leads nowhere else."""
-    return bool(_COMMITTED.fullmatch(entry.name)) and not entry.is_symlink()
+def _is_commit_file(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry of a repository is one that commits write, and no link."""
+    return bool(_COMMIT_FILES.fullmatch(entry.name)) and not entry.is_symlink()
 
 
-def _places(workspace: str, sockets: list[str] | None = None) -> Iterator[GuardedPath]:
+def _guarded_places(workspace: str, sockets: list[str] | None = None) -> Iterator[GuardedPath]:
     for _, among_dependencies, entries in _walk(workspace):
         if sockets is not None:
             sockets += [entry.path for entry in entries if _is_socket(entry)]
@@ -208,12 +218,15 @@ def _places(workspace: str, sockets: list[str] | None = None) -> Iterator[Guarde
             continue
         for entry in entries:
             name = _guards(entry.name)
-            of_git = name == ".git" or (bare and (entry.name == "HEAD" or entry.name in _RUNS))
+            of_git = name == ".git" or (bare and (entry.name == "HEAD" or entry.name in _GIT_SETTINGS))
             if of_git or (name and name != "HEAD" and not among_dependencies):
                 yield from _guarded_paths(entry)
             if name == ".git" and entry.is_dir(follow_symlinks=False):
                 yield from (
-                    place for part in _entries(entry.path) if not _committed(part) for place in _guarded_paths(part)
+                    place
+                    for part in _entries(entry.path)
+                    if not _is_commit_file(part)
+                    for place in _guarded_paths(part)
                 )
 
 
@@ -227,7 +240,7 @@ def _guarded_paths(entry: os.DirEntry[str]) -> Iterator[GuardedPath]:
 
 
 def _walk(workspace: str) -> Iterator[tuple[str, bool, list[os.DirEntry[str]]]]:
-    """Every folder, but those below a guarded name, whether it lies among dependencies, and what is in it."""
+    """Every folder that is not at or below a guarded name: its path, whether it lies in `_DEPENDENCIES`, and its entries."""
     waiting = [(workspace, False)]
     while waiting:
         folder, among = waiting.pop()
@@ -253,12 +266,12 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as opened:
             return list(opened)
-    except OSError:  # gone, or not ours to read: a command cannot either
+    except OSError:  # gone, or not readable for us, and so not for a command
         return []
 
 
-def _led_to(place: GuardedPath) -> Iterator[str]:
-    """Where the repository of a `.git` really lies, what it shares, and where its hooks are."""
+def _repository_paths(place: GuardedPath) -> Iterator[str]:
+    """The paths that a `.git` depends on elsewhere: the real repository, its common folder, hooks and included configurations."""
     path = Path(place.path)
     if _guards(path.name) != ".git":
         return
@@ -271,17 +284,17 @@ def _led_to(place: GuardedPath) -> Iterator[str]:
         yield str(repository)
     home = Path.home()
     own = [home / ".gitconfig", home / ".config/git/config"]
-    yield from _named_by([*own, *(repository / name for name in ("config", "config.worktree"))], path.parent)
+    yield from _configured_paths([*own, *(repository / name for name in ("config", "config.worktree"))], path.parent)
 
 
-def _named_by(configurations: Sequence[Path], top: Path) -> Iterator[str]:
-    """The folders of hooks that they name, from `top` on, and the files that belong to them, wherever they say so."""
-    waiting, known = list(configurations), set[Path]()
-    while waiting and len(known) < _MAX_CONFIGURATIONS:
+def _configured_paths(configurations: Sequence[Path], top: Path) -> Iterator[str]:
+    """The folders of hooks that git configurations name, relative to `top`, and the configurations that they include."""
+    waiting, examined = list(configurations), set[Path]()
+    while waiting and len(examined) < _MAX_CONFIGURATIONS:
         file = waiting.pop()
-        if file in known:
+        if file in examined:
             continue
-        known.add(file)
+        examined.add(file)
         for kind, found in _NAMES_FILES.findall(_read_file(file)):
             named = Path(os.fsdecode(found).strip()).expanduser()
             if kind.lower() == b"path":
@@ -293,12 +306,12 @@ def _named_by(configurations: Sequence[Path], top: Path) -> Iterator[str]:
 
 def _read_file(file: Path) -> bytes:
     data = read_checked(file, None, _MAX_CONFIGURATION_BYTES).data
-    return data if b"\0" not in data else b""  # none of git's own
+    return data if b"\0" not in data else b""  # git's own text files have no NUL
 
 
-def _linked(path: Path) -> Iterator[tuple[int, int]]:
-    """The files at or below a place that have another name somewhere, but for git's objects: those are called after what is in
-    them, and a local clone shares them."""
+def _hard_linked(path: Path) -> Iterator[tuple[int, int]]:
+    """The device and inode of each file at or below a path that has further hard links. Git's objects are left out: their names
+    are digests of their contents, and a local clone shares them."""
     if path.is_file():
         files = [path]
     else:
@@ -316,7 +329,7 @@ def _linked(path: Path) -> Iterator[tuple[int, int]]:
 
 
 def _move(path: str, to: Path) -> None:
-    """On another file system only the name changes: to one that means nothing."""
+    """Move a path; where `to` is on another file system, rename it where it is to a name that no program looks for."""
     to.parent.mkdir(parents=True, exist_ok=True)
     above = Path(path).parent
     mode = above.stat().st_mode

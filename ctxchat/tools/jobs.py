@@ -1,6 +1,6 @@
-"""Background commands: begun by `shell` with `background`, looked at, waited for, fed and ended by the tool `job`, and told to
-the model by a context provider when they end. They run in the sandbox like any command, each held by a process of its own
-(`job_keeper`), and end with the session, but for those that a person lets go: these are there again when it is opened next.
+"""Background commands (jobs): started by `shell` with `background`, observed, fed and ended by the tool `job`, and listed for the
+model by a context provider. They run in the sandbox like any command, each in the hands of a process of its own (`job_keeper`),
+and end with the session, except those that a person lets go: these are listed again when the session is opened next.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from ctxchat.tools.tool import Arguments, Pieces, Tool
 MAX_RUNNING = 16
 
 FIRST_LOOK_S = 1.0
-"""Seconds a call waits for the first output of a job, or its end."""
+"""Seconds a call waits for the first output of a job or for its end."""
 
 MAX_WAIT_S = 600
 
 POLL_S = 0.1
-"""Seconds between two looks whether a job that was let go has ended."""
+"""Seconds between two checks whether a job that was let go has ended."""
 
 BEGIN_TIMEOUT_S = 30.0
-"""Seconds until a command runs that has to be shut in: a large folder is walked for that."""
+"""Seconds that the start of a command may take: to set up the sandbox, a large folder may have to be walked."""
 
 END_TIMEOUT_S = 30.0
-"""Seconds that the end of a job may take, what it moved taken away again among it."""
+"""Seconds that the end of a job may take, including the removal of files that it created at guarded paths."""
 
 _EAGER_BYTES = 1_000_000
-"""Read at full speed; a job that writes more is slowed down so that nothing else is."""
+"""Bytes of output that are read at full speed; a job that writes more is slowed down, so that nothing else is."""
 
 SHUT_OFF = (
     "[it listens on port {ports}, in a network of its own: neither you nor the user reach it. Let it be reached by beginning it "
@@ -55,7 +55,8 @@ SHUT_OFF = (
 
 
 class Job:
-    """One background command. `file` is where all of its output is kept, `beyond` in words what it may do beyond the sandbox."""
+    """One background command. `file` is where all of its output is kept, `cap` the characters of new output given out at once,
+    `beyond` a description of what it may do beyond the sandbox."""
 
     def __init__(self, id: str, command: str, file: Path, cap: int, beyond: str = "") -> None:
         self.id, self.command, self.file, self.beyond = id, command, file, beyond
@@ -63,17 +64,17 @@ class Job:
         self.news = JobNews()
         self.received = 0
         self.told = False
-        """The model knows that it has ended."""
+        """Whether the model knows that it has ended."""
         self.goes_on = False
-        """It is let go when its session is closed."""
+        """Whether it is let go, and so keeps running, when its session is closed."""
         self._letting_go = False
         self.left = False
-        """It has been let go."""
+        """Whether it has been let go."""
         self.task: asyncio.Task[None] | None = None
         self._keeper: asyncio.subprocess.Process | None = None
         self._cap = cap
         self._unseen, self._redraws = HeadTail(cap), Redraws()
-        self._fresh = asyncio.Event()
+        self._changed = asyncio.Event()
         self._begun = asyncio.Event()
 
     @property
@@ -82,7 +83,7 @@ class Job:
 
     @property
     def moved(self) -> str:
-        """A line that names what it put where it could run later, and where that lies now."""
+        """A line that names the files it created at guarded paths and the folder they were moved to; empty for none."""
         return self.news.moved
 
     @property
@@ -97,12 +98,12 @@ class Job:
 
     @property
     def seconds(self) -> float:
-        """How long it has run, or ran."""
+        """Seconds that it has run, or ran."""
         return max(0.0, (self.ended or time.time()) - self.began)
 
     @property
     def row(self) -> JobRow:
-        """What everybody outside the tools sees of it."""
+        """Its present state, for display outside the tools."""
         about = (
             self.id,
             self.command,
@@ -116,13 +117,13 @@ class Job:
         return JobRow(*about, goes_on=self.goes_on)
 
     async def run(self, order: JobOrder, environ: Mapping[str, str]) -> None:
-        """From its start until it has ended, however that comes, or is let go."""
+        """Start the command and wait until it has ended or is let go."""
         try:
             await self._run(order, environ)
         finally:
             self.ended = 0.0 if self.left else time.time()
             self._begun.set()
-            self._fresh.set()
+            self._changed.set()
 
     async def _run(self, order: JobOrder, environ: Mapping[str, str]) -> None:
         pipe = asyncio.subprocess.PIPE
@@ -130,7 +131,7 @@ class Job:
         async with child(argv, env=environ, stdin=pipe, stderr=pipe) as keeper:
             assert keeper.stdin and keeper.stdout and keeper.stderr
             self._keeper = keeper
-            parts = asyncio.gather(self._listen(keeper.stdout), self._hear(keeper.stderr))
+            parts = asyncio.gather(self._read_output(keeper.stdout), self._read_news(keeper.stderr))
             try:
                 with suppress(ConnectionError):
                     keeper.stdin.write(as_json(order) + b"\n")
@@ -144,60 +145,60 @@ class Job:
                 if not (self.left or self.news.ended):
                     self.news = JobNews(ended=True, stopped=True)
 
-    async def _listen(self, pipe: asyncio.StreamReader) -> None:
+    async def _read_output(self, pipe: asyncio.StreamReader) -> None:
         while data := await pipe.read(65536):
             self.received += len(data)
             self._unseen.add(self._redraws.add(data))
-            self._fresh.set()
+            self._changed.set()
             if self.received > _EAGER_BYTES:
                 await asyncio.sleep(0.002)
 
-    async def _hear(self, pipe: asyncio.StreamReader) -> None:
+    async def _read_news(self, pipe: asyncio.StreamReader) -> None:
         async for line in lines(pipe):
             with suppress(ValueError):
                 self.news = from_json(line, JobNews)
             self._begun.set()
 
     def take_output(self) -> str:
-        """What came since this was asked last, the middle of very much left out."""
+        """The output since the last call, with the middle left out where it is long."""
         self._unseen.add(self._redraws.remaining())
         text = without_zeros(self._unseen.text().rstrip("\n"))
         self._unseen, self._redraws = HeadTail(self._cap), Redraws()
         return text
 
     def ports_shut_off(self) -> Sequence[int]:
-        """Ports that it listens on in a network of its own, where nothing else reaches them."""
+        """The ports on which it listens in a network namespace of its own, where no other program reaches them."""
         return tuple(sorted(listening_apart(self.news.process))) if self.running and self.news.process else ()
 
     async def begun(self) -> None:
-        """Until it runs, or has ended before."""
+        """Wait until the command runs or has ended, no longer than `BEGIN_TIMEOUT_S`."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._begun.wait(), BEGIN_TIMEOUT_S)
 
     async def wait(self, seconds: float, *, for_output: bool = False) -> None:
-        """Until it has ended or the time is up; `for_output`: or something new came."""
+        """Wait until it has ended or so many seconds have passed; with `for_output`, also only until new output came."""
         deadline = time.monotonic() + seconds
         while self.running and (left := deadline - time.monotonic()) > 0:
-            self._fresh.clear()
+            self._changed.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._fresh.wait(), min(left, 1.0) if not for_output else left)
+                await asyncio.wait_for(self._changed.wait(), min(left, 1.0) if not for_output else left)
             if for_output:
                 return
 
     async def send(self, text: str) -> None:
-        """A line for its input. Raises ToolError where it takes none."""
-        await self._say(ToJob(f"{text}\n"))
+        """Send a line to its input. Raises ToolError where it takes none."""
+        await self._send_order(ToJob(f"{text}\n"))
 
     async def let_go(self) -> bool:
-        """Let it go on by itself; False where that cannot be written down, or it has ended."""
+        """Let it run on without the session; False where that cannot be recorded, or it has ended."""
         self._letting_go = True
         with suppress(ToolError):
-            await self._say(ToJob(let_go=True))
+            await self._send_order(ToJob(let_go=True))
             if self.task:
                 await asyncio.wait({self.task}, timeout=END_TIMEOUT_S)
         return self.left
 
-    async def _say(self, to: ToJob) -> None:
+    async def _send_order(self, to: ToJob) -> None:
         pipe = self._keeper.stdin if self._keeper else None
         if not self.running or pipe is None or pipe.is_closing():
             raise ToolError(f"{self.id} takes no input: it is {self.state}.")
@@ -208,14 +209,15 @@ class Job:
             raise ToolError(f"{self.id} does not read its input.", "Look at its output first.") from problem
 
     async def stop(self) -> None:
-        """End it and all it began."""
+        """End it and all its child processes."""
         if self.task and not self.task.done():
             self.task.cancel()
             await asyncio.wait({self.task})
 
 
 class EarlierJob(Job):
-    """One that was let go when its session was closed last; its output is read from its file."""
+    """A job that was let go when its session was closed before; its output is read from its file. `place` is the file of its
+    record."""
 
     def __init__(self, record: JobRecord, place: Path, cap: int) -> None:
         super().__init__(record.id, record.command, Path(record.file), cap, record.beyond)
@@ -225,9 +227,9 @@ class EarlierJob(Job):
         self.look()
 
     def look(self) -> None:
-        """How it stands now. Blocks, not for long."""
+        """Read its present state from disk. Blocks shortly."""
         if not self.ended:
-            alive = _is_held(lock_of(self.place))
+            alive = _is_locked(lock_of(self.place))
             with suppress(OSError, ValueError):
                 record = from_json(self.place.read_bytes(), JobRecord)
                 self.news, self.ended = record.news, record.ended
@@ -259,18 +261,18 @@ class EarlierJob(Job):
         return True
 
     async def stop(self) -> None:
-        """By a word in its folder: a number that its process had may be another's by now."""
+        """End it through a stop file beside its record: its process id may belong to another process by now."""
         stop_of(self.place).touch(mode=0o600)
         await self.wait(END_TIMEOUT_S)
 
     def forget(self) -> None:
-        """Leave nothing of one that has ended, but its output."""
+        """Delete all files of a job that has ended, except its output."""
         for file in (self.place, lock_of(self.place), stop_of(self.place)):
             file.unlink(missing_ok=True)
 
 
-def _is_held(lock: Path) -> bool:
-    """Somebody has that lock, which the system gives back however they end."""
+def _is_locked(lock: Path) -> bool:
+    """Whether a process holds a lock; the system releases it however the process ends."""
     try:
         descriptor = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
@@ -285,11 +287,11 @@ def _is_held(lock: Path) -> bool:
 
 
 RECORDS = "jobs"
-"""In the session's folder: what is known of those that were let go."""
+"""Folder in the session's folder with the records of jobs that were let go."""
 
 
 class Jobs:
-    """The background commands of one session, whose `folder` has those that were let go before. Fulfils
+    """The background commands of one session, with those in its `folder` that were let go before. Fulfils
     `core.ports.BackgroundCommands`."""
 
     def __init__(self, folder: str = "", cap: int = 30_000) -> None:
@@ -304,14 +306,14 @@ class Jobs:
 
     @property
     def rows(self) -> Sequence[JobRow]:
-        """The newest first."""
+        """All jobs for display, the newest first."""
         for job in self._jobs.values():
             if isinstance(job, EarlierJob):
                 job.look()
         return [job.row for job in reversed(self._jobs.values())]
 
     def find(self, id: str) -> Job:
-        """Raises ToolError."""
+        """The job with this id. Raises ToolError where there is none."""
         if job := self._jobs.get(id.strip()):
             return job
         there = ", ".join(self._jobs) or "none"
@@ -330,7 +332,7 @@ class Jobs:
         environ: Mapping[str, str],
         seconds: float | None = None,
     ) -> Job:
-        """Begin it; `seconds` after which it is ended, None for never. Raises ToolError."""
+        """Start a job; it is ended after so many `seconds`, None for never. Raises ToolError."""
         running = [job.id for job in self._jobs.values() if job.running]
         if len(running) >= MAX_RUNNING or self._closed:
             raise ToolError(f"{len(running)} background commands run already.", f"End one first: {', '.join(running)}.")
@@ -358,20 +360,20 @@ class Jobs:
         )
         job = self._jobs[id] = Job(id, command, file, context.max_chars, beyond)
         job.task = asyncio.create_task(job.run(order, environ), name=f"job {id}")
-        job.task.add_done_callback(_retrieve)
+        job.task.add_done_callback(_retrieve_exception)
         await job.begun()
         return job
 
     def keep(self, id: str, *, going_on: bool) -> None:
-        """Whether it goes on when the session is closed. Raises ToolError."""
+        """Set whether a job runs on when the session is closed. Raises ToolError."""
         self.find(id).goes_on = going_on
 
     async def stop(self, id: str) -> None:
-        """End it and all it began. Raises ToolError."""
+        """End a job and all its child processes. Raises ToolError."""
         await self.find(id).stop()
 
     async def close(self) -> None:
-        """End all of them but those that are to go on; none begins any more."""
+        """End all jobs except those that are to run on, and let no more begin."""
         self._closed = True
         await asyncio.gather(*(self._end(job) for job in self._jobs.values()))
 
@@ -382,14 +384,14 @@ class Jobs:
             await asyncio.to_thread(job.forget)
 
 
-def _retrieve(task: asyncio.Task[None]) -> None:
-    """What ended a job is told by its state."""
+def _retrieve_exception(task: asyncio.Task[None]) -> None:
+    """Retrieve a task's exception, so that asyncio does not log it: the job's state tells how it ended."""
     if not task.cancelled():
         task.exception()
 
 
 def report(job: Job) -> str:
-    """What there is to know of a job, for a model: its state, then what is new of its output."""
+    """A job's state and its new output, as a text for a model."""
     output = job.take_output()
     job.told = job.told or not job.running
     shut_off = SHUT_OFF.format(ports=", ".join(map(str, ports))) if (ports := job.ports_shut_off()) else ""
@@ -411,7 +413,7 @@ class JobArguments(Arguments, frozen=True):
 
 
 class JobTool(Tool[JobArguments]):
-    """What the agent does with its background commands."""
+    """The tool `job`, by which the agent observes, feeds and ends its background commands."""
 
     name = "job"
     about = "Look at new output of a background command, wait for its end, send it a line of input, or end it."
@@ -429,7 +431,7 @@ class JobTool(Tool[JobArguments]):
         what = f"{job.id} ({clip_line(job.command, 80)})"
         if arguments.action != "send":
             return AccessRequest("none", summary=f"{arguments.action} {what}")
-        # What a running program makes of its input nobody knows: it may be a shell.
+        # What a running program does with its input is not known: it may be a shell.
         parts = (Part((Word(arguments.text, False),)),)
         summary = f"send a line to {what}{job.beyond}"
         return AccessRequest("run", arguments.text, True, summary, preview=arguments.text, parts=parts)
@@ -456,7 +458,7 @@ class JobTool(Tool[JobArguments]):
 
 
 class JobList:
-    """ContextProvider `jobs`: which commands run in the background, and which have ended since the model looked at them."""
+    """The context provider `jobs`: lists the commands that run in the background or have ended since the model looked at them."""
 
     source_id = "jobs"
 
@@ -464,7 +466,7 @@ class JobList:
         self._jobs = jobs
 
     async def provide(self) -> str:
-        """A line each, without figures that change by themselves; empty for none."""
+        """A line for each job, without numbers that change by themselves; empty for none."""
         lines = [
             f"{j.id} `{clip_line(j.command, 120)}`: {j.state}" for j in self._jobs.all_jobs() if j.running or not j.told
         ]

@@ -1,4 +1,5 @@
-"""Child processes that always end: with the caller, with its time-out, and with all their children. Knows no tool."""
+"""Child processes that never outlive their caller: they end with it, or at its time-out, together with all their children. Also
+builds their environment. Knows no tool."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ from ctxchat.core.secrets import secrets_in
 from ctxchat.own_processes import script_command
 
 END_GRACE_S = 1.0
-"""Seconds between asking a group of processes to end and ending it."""
+"""Seconds between SIGTERM and SIGKILL for a group of processes."""
 
 MARK = "CTXCHAT_CALL"
-"""The variable by which what a call began is told."""
+"""Environment variable whose value marks all processes that descend from one call."""
 
 _SECRET = re.compile(
     r"""(?xi)
@@ -33,16 +34,18 @@ _SECRET = re.compile(
     | (?:^|_) jwt
     """
 )
-"""Names of variables that hold keys. The agent's socket is one: whoever reaches it can sign with every key behind it."""
+"""Names of variables that hold keys. SSH_AUTH_SOCK is among them: a process that reaches ssh-agent's socket can sign with all its
+keys."""
 
-_LOGIN = re.compile(r"://[^\s/@:]*:[^\s/@]+@")
-"""An address with a password in it, whatever the variable is called."""
+_ADDRESS_WITH_PASSWORD = re.compile(r"://[^\s/@:]*:[^\s/@]+@")
+"""An address with a password in it: its variable is left out, whatever its name."""
 
 
 def environment(given: Mapping[str, str], keep: Sequence[str] = ()) -> dict[str, str]:
-    """An environment for foreign commands: without keys, and such that nothing waits for a person or draws for one.
+    """An environment for commands: without keys, and with settings by which no program waits for a person or draws for a
+    terminal.
 
-    `keep` names variables that are passed on as they are, although they look like keys or are a person's.
+    `keep` names variables that are passed on unchanged, although they look like keys or are a person's terminal settings.
     """
     plain = {name: value for name, value in given.items() if name in keep or not _left_out(name, value)}
     return plain | {name: value for name, value in _UNATTENDED.items() if name not in keep or name not in given}
@@ -81,24 +84,25 @@ _UNATTENDED = {
     "PIP_NO_INPUT": "1",
 }
 
-_PERSONAL = re.compile(
+_TERMINAL_SETTINGS = re.compile(
     r"(\w+_)?FORCE_(COLOR|HYPERLINK)|CLICOLOR_FORCE|\w+_FORCE_COLOU?RS?|PY_COLORS|COLORTERM|GREP_(OPTIONS|COLORS?)"
     r"|CDPATH|GLOBIGNORE|SHELLOPTS|BASHOPTS|COLUMNS|LINES|GPG_TTY|SSH_ASKPASS|GIT_ASKPASS|SUDO_ASKPASS"
 )
-"""What a person set for their own terminal: colours, where `cd` goes, how wide it is, who asks for passwords."""
+"""Names of variables that a person set for their own terminal: colours, where `cd` goes, its width, programs that ask for
+passwords."""
 
 
 def _left_out(name: str, value: str) -> bool:
-    return bool(_PERSONAL.fullmatch(name)) or _holds_a_key(name, value)
+    return bool(_TERMINAL_SETTINGS.fullmatch(name)) or _holds_a_key(name, value)
 
 
 def _holds_a_key(name: str, value: str) -> bool:
-    return bool(_SECRET.search(name) or _LOGIN.search(value) or _is_secret(value))
+    return bool(_SECRET.search(name) or _ADDRESS_WITH_PASSWORD.search(value) or _is_secret(value))
 
 
 @lru_cache(1000)
 def _is_secret(value: str) -> bool:
-    """By how it looks, whatever it is called. The first time this loads the detector."""
+    """Whether a value looks like a secret, whatever its variable is called. The first call loads the detector."""
     return len(value) >= _MIN_SECRET_CHARS and bool(secrets_in(value))
 
 
@@ -109,10 +113,12 @@ _MIN_SECRET_CHARS = 16
 async def child(
     argv: Sequence[str], *, foreign: bool = False, **options: Any
 ) -> AsyncGenerator[asyncio.subprocess.Process, None]:
-    """A process in a group of its own. However the block is left, nothing of the group is alive afterwards; of a `foreign`
-    program that no sandbox holds, where the system can tell, nothing that left the group either.
+    """A process in a group of its own. However the block is left, no process of the group is alive afterwards. `foreign` is for a
+    program outside the sandbox: where the system can find them (on Linux), its descendants that left the group are killed as
+    well.
 
-    Its input is empty unless `stdin` says otherwise: else it would take the keys from the person at the terminal.
+    Its input is empty unless `stdin` says otherwise: it would take what a person types at the terminal. `options` are those of
+    `asyncio.create_subprocess_exec`.
     """
     options = {"stdin": asyncio.subprocess.DEVNULL, "stdout": asyncio.subprocess.PIPE} | options
     mark = secrets.token_hex(16)
@@ -121,7 +127,7 @@ async def child(
         argv = script_command("tools/reaper.py", *argv)
     begun = asyncio.ensure_future(asyncio.create_subprocess_exec(*argv, start_new_session=True, **options))
     try:
-        # It may run, and have children, before we hear of that: a cancel in between would end the first of them only.
+        # The process may run, and have children, before the call returns: a cancel in between would kill the process only.
         yield await asyncio.shield(begun)
     finally:
         if not begun.done() or not (begun.cancelled() or begun.exception()):
@@ -133,32 +139,33 @@ async def child(
 
 
 async def lines(stream: asyncio.StreamReader, deadline: float | None = None) -> AsyncGenerator[bytes, None]:
-    """Lines of any length (a stream reader's own refuse long ones). Raises TimeoutError when it is later than `deadline`, in
-    seconds of the loop's clock."""
-    rest = bytearray()
+    """The lines of a stream, of any length (StreamReader's own methods refuse long ones), without their ends; bytes after the
+    last line end are dropped. Raises TimeoutError after `deadline`, in seconds of the loop's clock."""
+    unfinished = bytearray()
     while True:
-        # The deadline is around this wait alone: around a yield it would cancel whoever is listening.
+        # The deadline is around this wait only: around the yield it would cancel the caller's code.
         async with asyncio.timeout_at(deadline):
             piece = await stream.read(1 << 16)
         if not piece:
             return
         *ended, last = piece.split(b"\n")
         for line in ended:
-            yield bytes(rest + line)
-            rest.clear()
-        rest += last
+            yield bytes(unfinished + line)
+            unfinished.clear()
+        unfinished += last
 
 
 async def _terminate(process: asyncio.subprocess.Process) -> None:
-    """SIGTERM and a while to obey where it still runs, then SIGKILL for what is left; also when this is cancelled in turn."""
+    """Send SIGTERM to the group of a process that still runs, wait up to `END_GRACE_S`, then send SIGKILL to the rest of the
+    group; the latter also when this is cancelled."""
     try:
         if process.returncode is None and _signal(process.pid, signal.SIGTERM):
-            await _ended(process, END_GRACE_S)
+            await _wait_for_end(process, END_GRACE_S)
             await asyncio.sleep(0.05)  # its children heard it too
     finally:
         _signal(process.pid, signal.SIGKILL)
         try:
-            await _ended(process, 5.0)
+            await _wait_for_end(process, 5.0)
         finally:
             # A pipe that an escaped grandchild still holds open would keep the transport, and its descriptor, for ever.
             transport = getattr(process, "_transport", None)
@@ -167,16 +174,16 @@ async def _terminate(process: asyncio.subprocess.Process) -> None:
 
 
 def _end_escaped(mark: bytes) -> None:
-    """Daemons: they have another parent, group and session by now, but were born with the mark."""
+    """Kill the processes that have `mark` in their environment: daemons, which have left the parent, group and session."""
     for place in Path("/proc").glob("[0-9]*/environ"):
         try:
             if mark in place.read_bytes().split(b"\0"):
                 os.kill(int(place.parent.name), signal.SIGKILL)
-        except OSError:  # it has ended, or is somebody else's
+        except OSError:  # it has ended, or belongs to another user
             continue
 
 
-async def _ended(process: asyncio.subprocess.Process, seconds: float) -> None:
+async def _wait_for_end(process: asyncio.subprocess.Process, seconds: float) -> None:
     for _ in range(int(seconds / 0.01)):
         if process.returncode is not None:
             return
@@ -184,7 +191,7 @@ async def _ended(process: asyncio.subprocess.Process, seconds: float) -> None:
 
 
 def _signal(group: int, number: int) -> bool:
-    """True when there was still somebody to hear it (or a dead one nobody buried)."""
+    """Send a signal to a group; whether it still had a process (an exited one that nobody waited for counts)."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
@@ -193,8 +200,8 @@ def _signal(group: int, number: int) -> bool:
 
 
 def listening_apart(pid: int) -> set[int]:
-    """The TCP ports that a process or what it began listens on in a network that is not ours. Empty where the system does not say
-    (it does on Linux)."""
+    """The TCP ports on which a process and its descendants listen in a network namespace that is not ours. Empty where the system
+    does not tell (Linux does)."""
     ports: set[int] = set()
     with suppress(OSError):
         ours, apart = _network_of("self"), dict[str, str]()

@@ -1,6 +1,6 @@
-"""The other end of the worker: starts the process that holds the SDK and all connections, passes orders to it and news back.
-
-It runs while there is a connection, and what a server sends is read there: however large, nobody here waits for it.
+"""The client of the MCP worker process: starts that process, which holds the SDK and all connections, sends it requests and
+passes its news on. The process runs while there is a connection. It parses what servers send, so that a large result delays
+nothing here.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from ctxchat.tools.mcp.protocol import (
 from ctxchat.tools.processes import child, lines
 
 HOST_END_TIMEOUT_S = 4.0
-"""Seconds the process may take to end what it holds: more than it gives its servers."""
+"""Seconds the process may take to end its connections: more than it gives its servers."""
 
-_GONE = Down(0, "The process that speaks to MCP servers ended.", gone=True)
+_PROCESS_GONE = Down(0, "The process that speaks to MCP servers ended.", gone=True)
 
 Inbox = asyncio.Queue[protocol.News]
 
 
 class ToolReply(msgspec.Struct, frozen=True):
-    """What a call gave back: its words, and its images as base64."""
+    """The result of a call: its text, and its images as base64. `failed`: the server reports an error."""
 
     text: str
     failed: bool
@@ -58,7 +58,7 @@ class ToolReply(msgspec.Struct, frozen=True):
 
 
 class AskedInCall(msgspec.Struct, frozen=True):
-    """What a server asks during a call; `answer` takes what a person says, None for nothing."""
+    """A question of a server during a call. `answer` takes the person's answers by field, None to decline."""
 
     question: ServerQuestion
     answer: Callable[[dict[str, Any] | None], object]
@@ -67,37 +67,39 @@ class AskedInCall(msgspec.Struct, frozen=True):
 Watch = Callable[[str | AskedInCall], object]
 
 ShowLogin = Callable[[str, Callable[[str], object]], object]
-"""Shows a person the address where they log in; what it is given beside that takes the address they come back to."""
+"""Function that shows a person the address to log in at. Its second argument is to be called with the address that the login
+redirects to."""
 
 
 class McpHost:
-    """What holds connections, any number of them: its process is started for the first and ended with the last."""
+    """Holds any number of connections in one process, which is started for the first and ended with the last."""
 
     def __init__(self) -> None:
-        self._line: _ProcessRun | None = None
+        self._run_in_use: _ProcessRun | None = None
 
     @asynccontextmanager
     async def connected(
         self, address: Address, workspace: str, log: Path, show: ShowLogin | None = None
     ) -> AsyncGenerator[ConnectionHandle, None]:
-        """A connection for as long as the block lasts; with `show`, a person is there to log in. Raises ToolError with the reason
-        where there is none, LoginWanted where nobody is there for that."""
-        if self._line is None or self._line.ended:
-            self._line = _ProcessRun(workspace)
-        line = self._line
-        async with line.used():
-            with line.inbox() as (id, inbox):
-                line.send(protocol.Open(id, address, workspace, str(log), show is not None))
+        """A connection for as long as the block lasts; `show` shows a person the page to log in. Raises ToolError with the reason
+        where the connection fails, LoginWanted where a login is needed and nobody is there for it."""
+        if self._run_in_use is None or self._run_in_use.ended:
+            self._run_in_use = _ProcessRun(workspace)
+        process_run = self._run_in_use
+        async with process_run.used():
+            with process_run.inbox() as (id, inbox):
+                process_run.send(protocol.Open(id, address, workspace, str(log), show is not None))
                 try:
-                    connection = ConnectionHandle(line, id, inbox, show)
+                    connection = ConnectionHandle(process_run, id, inbox, show)
                     await connection.wait_for_tools()
                     yield connection
                 finally:
-                    await _closed(line, id, inbox)
+                    await _close_connection(process_run, id, inbox)
 
 
 class ConnectionHandle:
-    """An open one. Calls may be made side by side. `left_out` are tools that cannot be offered, each with why."""
+    """An open connection, identified by `id` in the worker process; calls may run concurrently. `left_out` are tools that cannot
+    be offered, each with the reason."""
 
     def __init__(self, line: _ProcessRun, id: int, inbox: Inbox, show: ShowLogin | None = None) -> None:
         self._line, self._id, self._inbox, self._show = line, id, inbox, show
@@ -108,7 +110,8 @@ class ConnectionHandle:
         self.left_out: tuple[str, ...] = ()
 
     async def wait_for_tools(self) -> None:
-        """Wait until the server has said what it offers, the first time or anew. Raises ToolError where it is down."""
+        """Wait for the server's lists, at first or after a change, and store them. Raises ToolError, or LoginWanted, where the
+        connection has ended."""
         tools: list[OfferedTool] = []
         resources: list[OfferedResource] = []
         prompts: list[OfferedPrompt] = []
@@ -130,32 +133,33 @@ class ConnectionHandle:
                     self.skills, self.left_out = tuple(skills), left_out
                     return
                 case Down() as down:
-                    self._inbox.put_nowait(down)  # for whoever closes it: it is closed
+                    self._inbox.put_nowait(down)  # so that closing the connection finds it closed already
                     raise (LoginWanted if down.login else ToolError)(down.why or "The server has ended.")
                 case _:
                     pass
 
     async def call(self, tool: str, arguments: dict[str, object], watch: Watch) -> ToolReply:
-        """Run a tool; `watch` takes what it says and asks on its way. Raises ToolError, ConnectionResetError where the server is
-        gone, or ConnectionAbortedError where it has forgotten our session: nothing was done then."""
+        """Run a tool; `watch` receives its progress messages and questions. Raises ToolError, ConnectionResetError where the
+        server has ended, ConnectionAbortedError where it has forgotten our session and so did nothing, or OlderWanted where it
+        needs the older protocol."""
         return await self._reply(lambda id: protocol.RunTool(id, self._id, tool, arguments), watch)
 
     async def read(self, uri: str) -> ToolReply:
-        """A resource by its address; `failed` where nothing of it can be shown. Raises as `call`."""
-        return await self._reply(lambda id: protocol.ReadResource(id, self._id, uri), _declined)
+        """Read a resource by its address; `failed` where nothing of it can be shown. Raises as `call`."""
+        return await self._reply(lambda id: protocol.ReadResource(id, self._id, uri), _decline_question)
 
     async def read_skill(self, uri: str, file: str, digest: str) -> ToolReply:
-        """A skill, or a file of it, where it is still that of the `digest`. Raises as `call`."""
-        return await self._reply(lambda id: protocol.ReadSkillFile(id, self._id, uri, file, digest), _declined)
+        """Read a skill, or one of its files, if the skill still has this `digest`. Raises as `call`."""
+        return await self._reply(lambda id: protocol.ReadSkillFile(id, self._id, uri, file, digest), _decline_question)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> ToolReply:
-        """A prompt as the server writes it for these arguments. Raises as `call`."""
-        return await self._reply(lambda id: protocol.GetPrompt(id, self._id, name, arguments), _declined)
+        """A prompt as the server fills it in with these arguments. Raises as `call`."""
+        return await self._reply(lambda id: protocol.GetPrompt(id, self._id, name, arguments), _decline_question)
 
     async def _reply(self, order: Callable[[int], protocol.Request], watch: Watch) -> ToolReply:
         with self._line.inbox() as (id, inbox):
             self._line.send(order(id))
-            over = False
+            finished = False
             try:
                 pieces: list[str] = []
                 images: dict[int, str] = {}
@@ -168,11 +172,11 @@ class ConnectionHandle:
                         pieces.append(news.text)
                     else:
                         images[news.place] = images.get(news.place, "") + news.data
-                over = True
+                finished = True
                 if isinstance(news, CallEnded):
                     return ToolReply("".join(pieces), news.failed, tuple(images.values()))
             finally:
-                if not over:
+                if not finished:
                     self._line.send(protocol.End(id))
         why = news.why if isinstance(news, Down) else ""
         if isinstance(news, Down) and news.gone:
@@ -188,7 +192,7 @@ class ConnectionHandle:
 
 
 class _ProcessRun:
-    """One run of the process. It begins when the first wants it, and is hung up by the last; then there is a new one."""
+    """One run of the worker process: started for its first user and ended with its last; later users need a new run."""
 
     def __init__(self, workspace: str) -> None:
         self._workspace = workspace
@@ -202,7 +206,7 @@ class _ProcessRun:
 
     @asynccontextmanager
     async def used(self) -> AsyncGenerator[None, None]:
-        """The process runs for as long as the block lasts, or as it lives."""
+        """Keeps the process running for as long as the block lasts, unless the process ends by itself."""
         self._users += 1
         self._task = self._task or asyncio.create_task(self._run(), name="mcp worker")
         try:
@@ -216,11 +220,11 @@ class _ProcessRun:
 
     @contextmanager
     def inbox(self) -> Iterator[tuple[int, Inbox]]:
-        """A number for a connection or a call, and where news of it come in."""
+        """An id for a connection or a call, and the queue that receives its news."""
         self._next += 1
         id, inbox = self._next, Inbox()
         if self.ended:
-            inbox.put_nowait(_GONE)
+            inbox.put_nowait(_PROCESS_GONE)
         self._inboxes[id] = inbox
         try:
             yield id, inbox
@@ -228,12 +232,13 @@ class _ProcessRun:
             del self._inboxes[id]
 
     def send(self, order: protocol.Request) -> None:
-        """Not drained: orders are few, and waiting here would let a stuck process stop the one who gives them."""
+        """Write a request to the process, without waiting until it is read: requests are few, and a stuck process would block the
+        caller."""
         if self._stdin and not self._stdin.is_closing():
             self._stdin.write(protocol.encode(order) + b"\n")
 
     async def _hang_up(self, task: asyncio.Task[None]) -> None:
-        """The process ends its servers where any are left, then itself; and is ended where it does not."""
+        """Close the process's input, upon which it ends its servers and itself; kill it where it does not."""
         if self._stdin:
             self._stdin.close()
         await asyncio.wait({task}, timeout=HOST_END_TIMEOUT_S)
@@ -241,7 +246,8 @@ class _ProcessRun:
         await asyncio.wait({task})
 
     async def _run(self) -> None:
-        """Pass on what the process says until it ends; however that is, nobody waits on."""
+        """Start the process and pass its news to the inboxes until it ends; then tell all inboxes, so that nobody waits any
+        longer."""
         argv = module_command("ctxchat.tools.mcp.worker")
         pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         try:
@@ -257,22 +263,22 @@ class _ProcessRun:
                         inbox.put_nowait(news)
                     await asyncio.sleep(0)  # a long answer is many lines: let others have their turn
         except (OSError, msgspec.MsgspecError):
-            pass  # all who wait are told
+            pass  # `finally` tells all inboxes
         finally:
             self.ended = True
             self._up.set()
             for inbox in self._inboxes.values():
-                inbox.put_nowait(_GONE)
+                inbox.put_nowait(_PROCESS_GONE)
 
 
-def _declined(news: str | AskedInCall) -> None:
-    """Nobody is asked outside of the agent's own calls."""
+def _decline_question(news: str | AskedInCall) -> None:
+    """Decline a question: a person is asked only during the agent's tool calls."""
     if isinstance(news, AskedInCall):
         news.answer(None)
 
 
-async def _closed(line: _ProcessRun, id: int, inbox: Inbox) -> None:
-    """Have a connection closed, and wait for that."""
+async def _close_connection(line: _ProcessRun, id: int, inbox: Inbox) -> None:
+    """Have the process close a connection, and wait for that, no longer than `HOST_END_TIMEOUT_S`."""
     line.send(protocol.End(id))
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(HOST_END_TIMEOUT_S):

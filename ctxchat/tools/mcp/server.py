@@ -1,6 +1,5 @@
-"""One MCP server over the life of a program: started beside everything else, its tools while it is up, started anew on demand.
-
-A dead or slow one costs its tools and nothing else.
+"""One MCP server over the life of a program: starts it in the background, offers its tools while it is connected, and restarts it
+when it dies. A dead or slow server costs its tools and nothing else.
 """
 
 from __future__ import annotations
@@ -41,33 +40,34 @@ from ctxchat.tools.text import clip, clip_line
 State = Literal["off", "starting", "ready", "failed"]
 
 START_TIMEOUT_S = 30.0
-"""Seconds: some fetch themselves first."""
+"""Seconds a server may take to start: some download themselves first."""
 
 LOGIN_TIMEOUT_S = 600.0
 """Seconds a person has to log in."""
 
 LATE_START_S = 2.0
-"""Seconds after which a start is said to be late."""
+"""Seconds after which a start is shown as late."""
 
 MAX_DEATHS_IN_A_ROW = 3
-"""Calls in a row that a server may die of; it is started no more then, until a person does."""
+"""Calls in a row during which a server may die; after that only a person can start it again."""
 
 SERVER_END_TIMEOUT_S = 2.0
-"""Seconds it may take to end: more than a deaf process has (`connection.PROCESS_END_TIMEOUT_S`), or it would be left behind."""
+"""Seconds a server may take to end: more than a process that does not react gets (`connection.PROCESS_END_TIMEOUT_S`), or that
+process would be left running."""
 
 
 MAX_QUESTIONS = 10
-"""Questions of a server during one call that are put to a person; all further are declined."""
+"""Questions of a server during one call that are put to a person; further ones are declined."""
 
 MAX_DESCRIPTION_CHARS = 4000
-"""Characters of a description."""
+"""Characters of a tool's description."""
 
-_NOT_TYPED = re.compile(r"[^\w.-]+")
-"""What the name of a prompt cannot hold, for a person to type it behind a slash."""
+_UNTYPABLE = re.compile(r"[^\w.-]+")
+"""Characters that are replaced in a prompt's name, so that a person can type it after a slash."""
 
 
 class McpTool:
-    """A `core.ports.ToolPort`. `name` is what models call it by."""
+    """A tool of a server, as a `core.ports.ToolPort`. `name` is the name by which models call it."""
 
     def __init__(self, server: McpServer, offered: OfferedTool, name: str) -> None:
         self._server = server
@@ -76,7 +76,7 @@ class McpTool:
         self.spec = ToolSpec(name, clip(offered.description, MAX_DESCRIPTION_CHARS), self._schema)
 
     def reads(self, arguments: Mapping[str, object]) -> bool:
-        """False: nobody knows what it does."""
+        """False: what a server's tool does is not known."""
         return False
 
     @property
@@ -85,16 +85,16 @@ class McpTool:
         return self._server.name
 
     def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:
-        """To reach outside; a rule for it is for this tool, whatever the arguments."""
-        written = msgspec.json.encode(self._theirs(arguments)).decode()
+        """A request for network access. A rule for it covers this tool with any arguments."""
+        written = msgspec.json.encode(self._server_arguments(arguments)).decode()
         summary = f"{self._server.name}: {clip_line(self._tool, 80)} {clip_line(written, 160)}"
         return AccessRequest("network", self.spec.name, False, summary, preview=written, patterns=(self.spec.name,))
 
     async def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolPiece]:
-        """What it says on its way, then the result in one piece, whole: what is too long for the window is kept in a file.
-        Raises ToolError."""
+        """Call the tool: its progress messages and questions, then the whole result in one piece. The caller keeps a result that
+        is too long for the context window in a file. Raises ToolError."""
         said: asyncio.Queue[str | AskedInCall] = asyncio.Queue()
-        calling = asyncio.create_task(self._server.call(self._tool, self._theirs(arguments), said.put_nowait))
+        calling = asyncio.create_task(self._server.call(self._tool, self._server_arguments(arguments), said.put_nowait))
         calling.add_done_callback(lambda _: said.put_nowait(""))
         questions = 0
         try:
@@ -117,7 +117,8 @@ class McpTool:
         yield ToolOutput(text, "error" if reply.failed else "ok", images=images)
 
     async def _ask_person(self, asked: AskedInCall) -> AsyncGenerator[ToolQuestion, None]:
-        """Put each thing that the server wants to know to a person; one without an answer ends it, and nothing is passed on."""
+        """Ask a person for each field of a server's question, and pass the answers on. Where one is missing, the question is
+        declined."""
         opening = f"{self._server.name} asks: {asked.question.text}"
         content: dict[str, object] = {}
         said = None
@@ -128,17 +129,17 @@ class McpTool:
                 among = f" (with commas between, of: {', '.join(field.options)})" if several else ""
                 text = f"{opening}\n{field.text}{among}".strip()
                 options = () if several else field.options
-                yield ToolQuestion(text, options, partial(_answered, waiting), self._server.name)
-                value = _value(await waiting, field)
+                yield ToolQuestion(text, options, partial(_set_answer, waiting), self._server.name)
+                value = _parse_answer(await waiting, field)
                 if value is None or (not field.name and value != "yes"):
                     return
                 content[field.name] = value
             said = content
-        finally:  # also where the call is left: the question may be another's
+        finally:  # also where this call is abandoned: the question may belong to another one
             asked.answer(said)
 
-    def _theirs(self, arguments: dict[str, object]) -> dict[str, object]:
-        """The arguments by the server's own names for them."""
+    def _server_arguments(self, arguments: dict[str, object]) -> dict[str, object]:
+        """The arguments under the server's own names, where `plain_keys` changed them for the model."""
         return (
             cast("dict[str, object]", restored_keys(arguments, self._renamed, self._schema))
             if self._renamed
@@ -146,13 +147,13 @@ class McpTool:
         )
 
 
-def _answered(waiting: asyncio.Future[str], text: str) -> None:
+def _set_answer(waiting: asyncio.Future[str], text: str) -> None:
     if not waiting.done():
         waiting.set_result(text)
 
 
-def _value(text: str, field: QuestionField) -> str | int | float | bool | list[str] | None:
-    """An answer in the form that was asked for; None where it is none."""
+def _parse_answer(text: str, field: QuestionField) -> str | int | float | bool | list[str] | None:
+    """An answer in the type of its field; None where it cannot be read as that."""
     text = text.strip()
     with suppress(ValueError):
         match field.kind:
@@ -161,8 +162,8 @@ def _value(text: str, field: QuestionField) -> str | int | float | bool | list[s
             case "number":
                 return float(text)
             case "list":
-                said = [each for part in text.split(",") if (each := part.strip())]
-                return said if said and (not field.options or set(said) <= set(field.options)) else None
+                values = [each for part in text.split(",") if (each := part.strip())]
+                return values if values and (not field.options or set(values) <= set(field.options)) else None
             case "boolean":
                 return text.lower() in {"yes", "true", "y"} if text else None
             case _:
@@ -171,17 +172,17 @@ def _value(text: str, field: QuestionField) -> str | int | float | bool | list[s
 
 
 def name_of(server: str, tool: str) -> str:
-    """`server__tool`, as providers want it."""
+    """The name of a tool for models: `server__tool`, in the characters and length that providers accept."""
     return plain_name(f"{server}__{tool}")
 
 
 def names_of(server: str, tools: Sequence[str]) -> list[str]:
-    """`name_of` for all tools of a server, each name once."""
-    return _each_once(name_of(server, tool) for tool in tools)
+    """`name_of` for all tools of a server, made unique."""
+    return _unique_names(name_of(server, tool) for tool in tools)
 
 
-def _each_once(names: Iterable[str]) -> list[str]:
-    """A later name that would be the same gets a number."""
+def _unique_names(names: Iterable[str]) -> list[str]:
+    """The names, in order, each repeated one with a number added."""
     once: dict[str, int] = {}  # with the last number that a name has got
     for wanted in names:
         name, number = wanted, once.get(wanted, 1)
@@ -195,9 +196,9 @@ def _each_once(names: Iterable[str]) -> list[str]:
 
 
 def prompts_of(server: str, offered: Sequence[OfferedPrompt]) -> dict[PromptFile, str]:
-    """A server's prompts as a person calls them, each with the server's own name for it."""
+    """A server's prompts under the names by which a person calls them, each with the server's own name."""
     prompts: dict[PromptFile, str] = {}
-    names = _each_once(_NOT_TYPED.sub("_", prompt.name)[:MAX_TOOL_NAME_CHARS] for prompt in offered)
+    names = _unique_names(_UNTYPABLE.sub("_", prompt.name)[:MAX_TOOL_NAME_CHARS] for prompt in offered)
     for each, name in zip(offered, names, strict=True):
         hint = " ".join(f"<{a.name}>" if a.required else f"[{a.name}]" for a in each.arguments)
         about = " ".join(each.description.split())[:MAX_PROMPT_ABOUT_CHARS]
@@ -207,17 +208,17 @@ def prompts_of(server: str, offered: Sequence[OfferedPrompt]) -> dict[PromptFile
 
 
 def skills_of(server: str, offered: Sequence[OfferedSkill], taken: Collection[str]) -> dict[PromptFile, OfferedSkill]:
-    """A server's skills as they are called, each with what it lists of it: by its name, behind that of its server. Where two
-    have one name, or a prompt has it (`taken`), all that leads to a skill stands before it."""
+    """A server's skills under the names by which they are called, each with its listing. The name is `server:skill`; where two
+    skills have the same name, or a prompt has it (`taken`), the whole path of the skill's address replaces the skill's name."""
     skills: dict[PromptFile, OfferedSkill] = {}
     names = [skill.name for skill in offered]
     called = [
         f"{plain_name(server)}:{skill.name}"
         if names.count(skill.name) == 1 and f"{plain_name(server)}:{skill.name}" not in taken
-        else f"{plain_name(server)}:{_NOT_TYPED.sub(':', skill.uri.partition('://')[2].rpartition('/')[0])}"
+        else f"{plain_name(server)}:{_UNTYPABLE.sub(':', skill.uri.partition('://')[2].rpartition('/')[0])}"
         for skill in offered
     ]
-    for skill, name in zip(offered, _each_once(called), strict=True):
+    for skill, name in zip(offered, _unique_names(called), strict=True):
         file = PromptFile(
             name,
             "skill",
@@ -234,9 +235,10 @@ def skills_of(server: str, offered: Sequence[OfferedSkill], taken: Collection[st
 
 
 class ServerRow(msgspec.Struct, frozen=True):
-    """A server as it is now: the names of its tools and skills, why it failed where it did, and what of its lists cannot be
-    used, each with why. `late`: it is on its way for longer than usual. `login_wanted`: that is why it, or its last call, failed;
-    `login_page` is where a person is to log in now."""
+    """The present state of a server, for display. `tools` and `skills` are names, `trouble` is why it failed, `where` its address
+    or command, `left_out` the items of its lists that cannot be used, each with the reason. `late`: its start takes longer than
+    usual. `login_wanted`: it, or its last call, failed because of a missing login; `login_page` is the address to log in at
+    now."""
 
     name: str
     state: State
@@ -251,9 +253,9 @@ class ServerRow(msgspec.Struct, frozen=True):
 
 
 class McpServer:
-    """`only` are the tools wanted of it, None for all. `log` is where what it says on standard error goes,
-    `patience` the seconds it may take to say what it offers, `host` what holds the connection, `objection` says why it must not
-    be started now, where that is so."""
+    """One MCP server: its state, its connection and what it offers. `only` are the tools to offer, None for all. `log` is the
+    file for its standard error, `patience` the seconds it may take to start and list its tools, `host` holds the connection,
+    `objection` gives the reason why it must not be started now, or an empty text."""
 
     def __init__(
         self,
@@ -288,16 +290,16 @@ class McpServer:
         self._leave = asyncio.Event()
         self._begun = 0.0
         self._deaths = 0
-        self._older = False  # its tools ask in a form of before 2026-07-28
+        self._older = False  # connect with a protocol before 2026-07-28, because its tools ask questions in that form
 
     @property
     def tools(self) -> Sequence[ToolPort]:
-        """What can be called now; a call to one that is being started anew waits for it."""
+        """The tools that can be called now. A call during a restart waits for the server."""
         return self._offered if self.state in {"ready", "starting"} else ()
 
     @property
     def row(self) -> ServerRow:
-        """As it is now."""
+        """The present state, for display."""
         where = self.address.url or " ".join((self.address.command, *self.address.args))
         names = tuple(tool.spec.name for tool in self.tools)
         late = self.state == "starting" and time.monotonic() - self._begun > LATE_START_S
@@ -316,21 +318,22 @@ class McpServer:
 
     @property
     def failed_before(self) -> bool:
-        """It did not come up in time the last time, so nobody waits for it now."""
-        return self._failed.exists()
+        """Whether it failed to start in time the last time, so that this start is not waited for."""
+        return self._failure_marker.exists()
 
     def remember_late(self) -> None:
-        """It is not waited for the next time either."""
+        """Mark it as late or failed, so that its next start is not waited for."""
         with suppress(OSError):
-            self._failed.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._failed.touch(mode=0o600)
+            self._failure_marker.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._failure_marker.touch(mode=0o600)
 
     @property
-    def _failed(self) -> Path:
+    def _failure_marker(self) -> Path:
         return self._log.with_suffix(".failed")
 
     def start(self, show: ShowLogin | None = None) -> None:
-        """Begin to; nothing where it is up or on its way. With `show`, a person is there to log in where it wants that."""
+        """Start it in the background; nothing where it is connected or starting. `show` shows a person the page to log in; None
+        where nobody is there to log in."""
         if self._task is None or self._task.done():
             self.state, self.trouble, self._interrupted = "starting", "", False
             self._login_wanted, self._login_page = show is not None, ""
@@ -339,12 +342,12 @@ class McpServer:
             self._task = asyncio.create_task(self._serve(show), name=f"mcp {self.name}")
 
     async def settled(self) -> None:
-        """Wait until it is up or has failed."""
+        """Wait until it is connected or has failed."""
         if self.state == "starting":
             await self._settled.wait()
 
     async def stop(self) -> None:
-        """End it."""
+        """End the connection, and wait for that, no longer than twice `SERVER_END_TIMEOUT_S`."""
         self.dismiss()
         task, self._task = self._task, None
         if task is not None and (await asyncio.wait({task}, timeout=SERVER_END_TIMEOUT_S))[1]:
@@ -353,13 +356,13 @@ class McpServer:
         self.state, self.trouble, self._offered = "off", "", ()
 
     def dismiss(self) -> None:
-        """End it, without waiting for that."""
+        """End the connection without waiting."""
         self._leave.set()
         if self.state == "starting":
             self._interrupt()
 
     def _interrupt(self) -> None:
-        """Break off a start, once: a second cancel would reach the ending of the process, and leave it behind."""
+        """Cancel a start, once: a second cancel would interrupt the ending of the server's process and leave it running."""
         if self._task is not None and not self._interrupted:
             self._interrupted = True
             self._task.cancel()
@@ -370,45 +373,46 @@ class McpServer:
         arguments: dict[str, object],
         watch: Watch = lambda news: None,
     ) -> ToolReply:
-        """Run one of its tools; where it dies of that it is started anew, for the next call. Raises ToolError."""
+        """Run one of its tools; `watch` receives progress and questions. A server that dies during the call is restarted for the
+        next one. Raises ToolError."""
         return await self._ask_server(lambda connection: connection.call(tool, arguments, watch))
 
     async def read(self, uri: str) -> ToolReply:
-        """A resource by its address; `failed` where nothing of it can be shown. Raises ToolError, as `call`."""
+        """Read a resource by its address; `failed` where nothing of it can be shown. Raises ToolError, as `call`."""
         return await self._ask_server(lambda connection: connection.read(uri))
 
     async def get_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolReply:
-        """One of its `prompts` for these arguments. Raises ToolError, as `call`."""
-        name = self._prompts[prompt]  # by now: it may list others when it is asked
+        """One of its `prompts`, filled in with these arguments. Raises ToolError, as `call`."""
+        name = self._prompts[prompt]  # now: the server may list other prompts by the time the request runs
         return await self._ask_server(lambda connection: connection.prompt(name, arguments))
 
     async def read_skill(self, skill: PromptFile, file: str = "") -> ToolReply:
-        """One of its `skills`, or one that it does not list, by the address in `path`; or the `file` of it. Raises ToolError, as
-        `call`, and where it is not what was listed."""
+        """Read one of its `skills`, or an unlisted one by the address in its `path`; with `file`, that file of it. Raises
+        ToolError, as `call`, and where the content differs from the listing."""
         listed = self._skills.get(skill)
         digest = listed.digest if listed else ""
         return await self._ask_server(lambda connection: connection.read_skill(skill.path, file, digest))
 
     @property
     def skills(self) -> Mapping[PromptFile, OfferedSkill]:
-        """What it lists of skills while it is up."""
+        """The skills it lists, by the name they are called; empty while it is not connected."""
         return self._skills if self._connection else {}
 
     @property
     def prompts(self) -> Collection[PromptFile]:
-        """What a person can call as `/server:name` while it is up."""
+        """The prompts that a person can call as `/server:name`; empty while it is not connected."""
         return self._prompts if self._connection else ()
 
     @property
     def resources(self) -> Sequence[OfferedResource]:
-        """What it lists while it is up."""
+        """The resources it lists; empty while it is not connected."""
         return self._connection.resources if self._connection else ()
 
     async def _ask_server(
         self, ask: Callable[[ConnectionHandle], Awaitable[ToolReply]], *, again: bool = False
     ) -> ToolReply:
-        """The reply of the connection there is. One that has forgotten our session over HTTP has done nothing: it is asked
-        `again`, once, in a new one."""
+        """The reply to a request on the present connection. A server that has forgotten our HTTP session did nothing: the request
+        is sent once more in a new session (`again`). Raises ToolError."""
         await self.settled()
         connection = self._connection
         if connection is None:
@@ -423,16 +427,16 @@ class McpServer:
         except ConnectionAbortedError as problem:
             if again:
                 raise ToolError(f"{self.name}: {problem}") from problem
-            await self._anew(connection)
+            await self._restart(connection)
             self._deaths = 0
             return await self._ask_server(ask, again=True)
         except ConnectionResetError as problem:
-            await self._anew(connection)
+            await self._restart(connection)
             hint = f"{'It is being started again.' if self.state == 'starting' else ''}{self._log_hint}".strip()
             raise ToolError(f"The MCP server {self.name} ended during the call.", hint) from problem
         except OlderWanted as problem:
             self._older = True
-            await self._anew(connection)
+            await self._restart(connection)
             self._deaths = 0
             hint = "It is connected anew in that form; call the tool again."
             raise ToolError(f"{self.name} asks something, in a form of before 2026-07-28.", hint) from problem
@@ -440,8 +444,8 @@ class McpServer:
             self._login_wanted = isinstance(problem, LoginWanted)
             raise ToolError(f"{self.name}: {problem}", self._login_hint if self._login_wanted else "") from problem
 
-    async def _anew(self, dead: ConnectionHandle) -> None:
-        """Start it once more, unless it was ended on purpose or another call has seen to it."""
+    async def _restart(self, dead: ConnectionHandle) -> None:
+        """Restart the server after its connection died, unless it was ended on purpose or another call has restarted it."""
         if self._connection is dead and not self._leave.is_set():
             offered = self._offered
             self._deaths += 1
@@ -462,7 +466,7 @@ class McpServer:
         return f" What it said: {self._log}" if self.address.command else ""
 
     async def _serve(self, show: ShowLogin | None) -> None:
-        """The whole life of a connection."""
+        """Run one connection from its start to its end; sets `state` and `trouble`."""
         patience = LOGIN_TIMEOUT_S if show else self._patience
         late = asyncio.get_running_loop().call_later(patience, self._interrupt)
 
@@ -482,8 +486,8 @@ class McpServer:
                 late.cancel()
                 self._settled.set()
                 with suppress(OSError):
-                    self._failed.unlink(missing_ok=True)
-                following = asyncio.create_task(self._follow(connection))
+                    self._failure_marker.unlink(missing_ok=True)
+                following = asyncio.create_task(self._follow_changes(connection))
                 try:
                     await self._leave.wait()
                 finally:
@@ -506,8 +510,8 @@ class McpServer:
                 self.remember_late()
             self._settled.set()
 
-    async def _follow(self, connection: ConnectionHandle) -> None:
-        """What it offers, whenever it says that it is something else."""
+    async def _follow_changes(self, connection: ConnectionHandle) -> None:
+        """Adopt the server's new lists each time they change, until it ends."""
         with suppress(ToolError):
             while True:
                 await connection.wait_for_tools()
