@@ -1,4 +1,5 @@
-"""What the agent needs from outside, as protocols. Adapters implement them; the agent is handed them and knows no more."""
+"""Defines what the agent needs from outside, as protocols. Adapters implement them; the agent is given them and knows nothing
+else of the adapters."""
 
 from __future__ import annotations
 
@@ -35,12 +36,13 @@ from ctxchat.core.working_set import CurrentFile
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
-    """One model call. `max_output` is how many tokens a reply has room for, 0 where that is not known: it may have fewer by the
-    model's settings. `images` are those of the view that lie in the session's folder: data URLs by path. `session` names the
-    conversation, so that its provider finds what it has cached of it; empty for a request that stands alone. `lasting`: pauses of
-    up to an hour are to be expected before the next one. `effort` is one of the model's levels, empty for its usual one.
-    `compaction`: no reply is wanted but a summary of all this by its provider's own compaction, told so; of models that can
-    (`ModelPort.compacts`).
+    """One model call.
+
+    `max_output` is the room for the reply in tokens, 0 where it is unknown; the model's settings may allow less. `images` are the
+    view's images from the session's folder: data URLs by path. `session` identifies the conversation for the provider's cache;
+    empty for a request on its own. `lasting`: up to an hour may pass before the next request. `effort` is one of the model's
+    levels, empty for its default. `compaction` are instructions for the provider's own compaction, which then returns a summary
+    of the view instead of a reply; only for models with `ModelPort.compacts`.
     """
 
     view: View
@@ -53,7 +55,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
 
 
 class CallPiece(msgspec.Struct, frozen=True, tag="call"):
-    """A fragment of a call that is still being written, for the eye and the gauge; the whole comes with ReplyEnd."""
+    """A fragment of a call that is still being written, for display and for the gauge; ReplyEnd has the whole call."""
 
     index: int
     name: str
@@ -65,10 +67,12 @@ Finish = Literal["stop", "tool_calls", "length", "content_filter", "refusal"]
 
 
 class ReplyNotes(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a server tells about a request besides the reply. `message_id` is its id of the reply; `thoughts_dropped` counts
-    earlier thoughts it left out, for `drop_reason`; `cache_miss` names why its cache was not read, with `cache_missed` tokens
-    of it; `prefill` is how many tokens a second it read of the prompt, 0 where it does not say. `remark` is for a person: what of
-    the request was made otherwise, since the server refused it."""
+    """What a server reports about a request besides the reply.
+
+    `message_id` is the server's id of the reply. `thoughts_dropped` is how many earlier thoughts it left out, `drop_reason` why.
+    `cache_miss` is the reason why its cache was not read, `cache_missed` how many tokens that concerned. `prefill` is its speed
+    of reading the prompt in tokens per second, 0 where unknown. `remark` tells a person what was changed in the request because
+    the server refused it."""
 
     message_id: str = ""
     thoughts_dropped: int = 0
@@ -80,10 +84,12 @@ class ReplyNotes(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ReplyEnd(msgspec.Struct, frozen=True, tag="end"):
-    """The reply is whole. `usage` is None where the server sent none, `priced` where its cost is what the server says it was;
-    `received` is the reply as its provider sent it, None where text and calls say all. `limit` is how many tokens it was allowed,
-    0 where nobody set any. `thoughts`: characters at the beginning of its text that were none of the answer. One that ends with
-    `tool_calls` and holds none announced a call that did not come. `unthought`: all that came as thoughts is the answer."""
+    """The end of a complete reply.
+
+    `usage` is None where the server sent none; `priced`: its cost is the one the server stated. `received` is the reply as the
+    provider sent it, None where text and calls hold everything. `limit` is how many tokens the reply was allowed, 0 for no limit.
+    `thoughts` is the number of characters at the beginning of its text that are reasoning. `unthought`: what was streamed as
+    reasoning is in fact the answer. A `finish` of `tool_calls` without calls means that an announced call never came."""
 
     finish: Finish
     calls: tuple[ToolCall, ...] = ()
@@ -104,39 +110,40 @@ class ModelPort(Protocol):
 
     @property
     def name(self) -> str:
-        """litellm's name of it."""
+        """The model's name in litellm."""
         ...
 
     @property
     def address(self) -> str | None:
-        """Where its server is; empty for where its provider is, None for an address that nobody may write down: one with a login
-        in it."""
+        """The address of its server; empty for the provider's usual one, None where it must not be written down because it
+        contains a login."""
         ...
 
     @property
     def keeps_reasoning(self) -> bool:
-        """True where the provider wants its reasoning back with the calls it led to."""
+        """True where the provider wants reasoning sent back together with the calls it led to."""
         ...
 
     @property
     def binds_thinking(self) -> bool:
-        """True where a thought is only taken back behind exactly what it was thought after: an earlier message, tool or system
-        prompt that changed is refused (ModelError `prefix_changed`), or the thoughts behind it are lost."""
+        """True where reasoning is only accepted after exactly the same beginning of the request: if an earlier message, tool or
+        the system prompt has changed, the request is refused (ModelError `prefix_changed`) or the reasoning after it is lost."""
         ...
 
     @property
     def compacts(self) -> bool:
-        """True where its provider writes a summary that can be read, when it is asked to."""
+        """True where the provider offers a compaction of its own that returns a readable summary."""
         ...
 
     def takes_back(self, reply: Message) -> bool:
-        """True where the reasoning of this reply goes back to it: what another model signed it may not be able to read."""
+        """True where the reasoning of this reply can be sent to this model: it may not be able to read what another one
+        signed."""
         ...
 
     @property
     def may_queue(self) -> bool:
-        """True where its server, on this machine, may answer one request after another: what is asked beside a turn would hold
-        that up."""
+        """True where its server runs on this machine and may answer only one request at a time, so that a side request would
+        delay the turn."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
@@ -144,41 +151,41 @@ class ModelPort(Protocol):
         ...
 
     def stated(self) -> Window:
-        """The window as far as it is known without asking its server: what is set, else the catalogue's, else an assumption."""
+        """The context window without asking the server: from the settings, else from the catalogue, else assumed."""
         ...
 
     async def window(self) -> Window:
-        """The window the server really has, as far as it can be learned."""
+        """The server's real context window, as far as it can be found out."""
         ...
 
     def prices(self) -> ModelPrices | None:
-        """What it costs now, None where nobody says. Reads a file the first time."""
+        """The model's present prices, None where unknown. Reads a file the first time."""
         ...
 
     def cache_rules(self, *, lasting: bool) -> CacheRules:
-        """How its server keeps a request, `lasting` or not. Reads a file the first time."""
+        """How its server caches requests; `lasting` as in ModelRequest. Reads a file the first time."""
         ...
 
     @property
     def efforts(self) -> tuple[str, ...] | None:
-        """The levels of effort it has, the least first; none for a model that has no such thing, None where nobody says. Reads a
-        file the first time."""
+        """The model's levels of effort, the lowest first; empty where it has none, None where unknown. Reads a file the first
+        time."""
         ...
 
     async def reached(self) -> bool:
-        """False where nobody takes connections at its address. A provider's own service is not asked: that would be a call."""
+        """False where its address accepts no connections. A provider's own service is not tried, since that would be a call."""
         ...
 
     async def sampled(self) -> Calibration:
-        """How its server counts, as far as it tells before any reply; the usual assumption where it does not."""
+        """The calibration to the server's token counts, as far as it can be had before a reply; else the usual assumption."""
         ...
 
     def count(self, text: str) -> int:
-        """Tokens of a text by the model's family; never raises."""
+        """Tokens of a text, counted for the model's family; never raises."""
         ...
 
     def count_image(self, width: int, height: int) -> int:
-        """Tokens of an image of so many pixels (0 × 0: unknown); 0 where the model is shown none, but words in its place."""
+        """Tokens of an image of this size in pixels (0 × 0: unknown); 0 where the model gets words instead of images."""
         ...
 
 
@@ -186,34 +193,36 @@ class ModelPort(Protocol):
 
 
 class ToolLimits(msgspec.Struct, frozen=True):
-    """What any call may take: output in characters, and seconds where the call itself does not say."""
+    """Limits of a tool call: characters of output, and seconds where the call names no limit."""
 
     max_chars: int = 400_000
     seconds: float = 120.0
 
 
 class EditorFiles(Protocol):
-    """Files as an editor has them, which may not be saved yet. Paths are absolute."""
+    """Files as they are in an editor, possibly unsaved. Paths are absolute."""
 
     def text(self, path: str) -> str | None:
-        """A file as it stands there; None where the editor has none, or says nothing. Blocks: for a thread."""
+        """A file's text in the editor; None where the editor does not have it or does not answer. Blocks: call it in a thread."""
         ...
 
     async def save(self, path: str) -> None:
-        """Have what is not saved there yet lie on the disk, before it is changed: so it is what an undo brings back."""
+        """Save the editor's unsaved text to disk before the file is changed, so that an undo brings it back."""
         ...
 
     async def write(self, path: str, text: str) -> None:
-        """Have the editor take over a text, as a change of the agent's, and save it; nothing where it does not."""
+        """Give the editor a text as a change of the agent's and have it saved; does nothing where the editor refuses."""
         ...
 
 
 class ToolContext(msgspec.Struct, frozen=True):
-    """What a call is told: its id, the workspace's resolved root, the session's own folder (where `tool-results/…` lies;
-    empty for none), the cap for its output in characters, how long a command runs where the call does not say, what it may do
-    beyond its sandbox, whether it may only read, because nobody was asked, the patterns of paths that nothing may read, and the
-    `target` of the access request that it was judged by, empty before that, and the files of an editor, where one is at the other
-    end."""
+    """The surroundings of a call.
+
+    `workspace` is the workspace's resolved root, `session_folder` the folder with `tool-results/…` (empty for none), `max_chars`
+    the limit of its output and `seconds` that of a command where the call names none. `allowance` is what it may do beyond its
+    sandbox; `read_only`: it may only read, because nobody was asked. `unreadable` are patterns of paths that nothing may read,
+    `target` is that of the access request by which the call was judged (empty before), and `editor` the files of the editor that
+    is connected, if any."""
 
     call_id: str
     workspace: str
@@ -228,7 +237,7 @@ class ToolContext(msgspec.Struct, frozen=True):
 
 
 class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The end of a call. `text` and `images` are for the model; `diff` and `exit_code` for people."""
+    """The final result of a call. `text` and `images` are for the model, `diff` and `exit_code` for people."""
 
     text: str
     status: ToolStatus = "ok"
@@ -238,14 +247,14 @@ class ToolOutput(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ToolText(msgspec.Struct, frozen=True):
-    """Output while a call is still at work."""
+    """Output of a call that is still running."""
 
     text: str
 
 
 class ToolQuestion(msgspec.Struct, frozen=True):
-    """The call waits for a person's word: a choice of `options`, or anything where there are none. `answered` takes it; an
-    empty one means that nobody answered. `server` is the name of the MCP server that wants to know, where it is one."""
+    """A question to a person for whose answer the call waits: one of `options`, or any text where there are none. `answered` is
+    called with the answer, empty where nobody answered. `server` is the name of the MCP server that asks, empty for others."""
 
     text: str
     options: tuple[str, ...]
@@ -254,14 +263,14 @@ class ToolQuestion(msgspec.Struct, frozen=True):
 
 
 class ToolLeave(msgspec.Struct, frozen=True):
-    """A call of the call's own needs a person's leave. `answered` takes what they say."""
+    """A request for a person's approval of a call made within this call. `answered` is called with their answer."""
 
     request: ApprovalRequested
     answered: Callable[[Answer], None]
 
 
 class ToolNews(msgspec.Struct, frozen=True):
-    """What came about in a conversation of the call's own that those who watch this one want to know."""
+    """An event from a conversation within this call, for the observers of this conversation."""
 
     event: ApprovalResolved | Delegated | FilesChanged
 
@@ -278,97 +287,98 @@ class ToolPort(Protocol):
         ...
 
     def reads(self, arguments: Mapping[str, object]) -> bool:
-        """True when such a call changes nothing, so that several may run at once. Arguments are as they come: maybe none."""
+        """True when a call with these arguments changes nothing, so that several may run at once. The arguments are unchecked."""
         ...
 
     def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:
-        """What the call would do. Paths are resolved first. Raises ToolError for arguments it cannot use."""
+        """What the call would do, with paths resolved. Raises ToolError for arguments that it cannot use."""
         ...
 
     def run(self, arguments: dict[str, object], context: ToolContext) -> AsyncIterator[ToolPiece]:
-        """Pieces while it works, then one ToolOutput. Raises ToolError. Closing it ends what it started."""
+        """Pieces while it runs, then one ToolOutput. Raises ToolError. Closing the iterator ends what the call started."""
         ...
 
 
 class ServerPrompts(Protocol):
-    """Prompts that MCP servers write when a person calls them; which there are may change at any time."""
+    """Prompts of MCP servers, filled in when a person calls them. The list may change at any time."""
 
     @property
     def prompts(self) -> Sequence[PromptFile]:
-        """Those of all servers that are up."""
+        """The prompts of all running servers."""
         ...
 
     async def get_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolOutput:
-        """The prompt for these arguments. Raises CtxchatError."""
+        """The prompt's text for these arguments. Raises CtxchatError."""
         ...
 
 
 class ServedSkills(Protocol):
-    """Skills that MCP servers serve; which there are may change at any time."""
+    """Skills of MCP servers. The list may change at any time."""
 
     @property
     def skills(self) -> Sequence[PromptFile]:
-        """Those that the servers which are up list."""
+        """The skills that the running servers list."""
         ...
 
     async def read_skill(self, skill: PromptFile, file: str = "") -> str:
-        """The text of one, listed or not, or of the `file` of it. Raises CtxchatError, also where it is not what was listed."""
+        """The text of a skill, listed or not, or of a `file` in it. Raises CtxchatError, also where it differs from what was
+        listed."""
         ...
 
 
 class BackgroundCommands(Protocol):
-    """Commands that go on beside the conversation."""
+    """Commands that run in the background of the conversation."""
 
     @property
     def rows(self) -> Sequence[JobRow]:
-        """All of this session, the newest first."""
+        """All commands of this session, the newest first."""
         ...
 
     def keep(self, id: str, *, going_on: bool) -> None:
-        """Whether it goes on when the session is closed. Raises ToolError where there is none of that id."""
+        """Set whether a command goes on when the session is closed. Raises ToolError for an unknown id."""
         ...
 
     async def stop(self, id: str) -> None:
-        """End it and all it began. Raises ToolError where there is none of that id."""
+        """End a command and all processes it started. Raises ToolError for an unknown id."""
         ...
 
     async def close(self) -> None:
-        """End all of them but those that go on."""
+        """End all commands except those that were set to go on."""
         ...
 
 
 class PersonCommands(Protocol):
-    """Commands that the person types, in a shell of their own."""
+    """Commands that the person types, run in a separate shell."""
 
     def run(self, line: str, *, outside: bool = False) -> AsyncGenerator[ToolText | ToolOutput, None]:
-        """One of them, from its first output to its end; closing the generator ends it. `outside`: of the sandbox. Raises
-        CtxchatError while another one runs."""
+        """Run a command line and yield its output; closing the generator ends it. `outside`: without the sandbox. Raises
+        CtxchatError while another command runs."""
         ...
 
 
 class WorkspaceFiles(Protocol):
-    """The files of a workspace: what calls do to them is kept, and can be taken back. All of it off the event loop."""
+    """Tracks the files of a workspace: keeps what calls change, and can undo it. Works off the event loop."""
 
     async def begin_call(self, access: Access, target: str, words: Sequence[str] = ()) -> None:
-        """A call is about to run that may change `target` (an absolute path; for `write`), or anything; `words` are those by
-        which it may name what it changes. Raises CtxchatError where what it does cannot be undone."""
+        """Prepare for a call that may change `target` (an absolute path, for `write`) or anything; `words` are the texts in which
+        it may name what it changes. Raises CtxchatError where its changes could not be undone."""
         ...
 
     async def end_call(self) -> tuple[str, tuple[FileChange, ...], tuple[str, ...]]:
-        """An id for the call that began last, what came of it, and the paths that it does not name (`core.files.unnamed`): also
-        where a cancel or a kill cut it off. All empty where nothing came of it. Raises CtxchatError."""
+        """An id for the call that began last, its changes, and the changed paths that it does not name (`file_changes.unnamed`),
+        also where it was cancelled or killed. All empty where nothing changed. Raises CtxchatError."""
         ...
 
     def forget(self) -> None:
-        """What `end_call` gave is in the journal."""
+        """Drop the state of the last call: what `end_call` returned is in the journal now."""
         ...
 
     async def now(self, paths: Sequence[str]) -> dict[str, FileState | None]:
-        """What stands at these paths."""
+        """The present states of these paths."""
         ...
 
     async def stored_digests(self, digests: Collection[str]) -> frozenset[str]:
-        """Those of them whose content is there."""
+        """Those of the digests whose content is stored."""
         ...
 
     async def diff(self, change: FileChange) -> str:
@@ -376,24 +386,25 @@ class WorkspaceFiles(Protocol):
         ...
 
     async def texts(self, change: FileChange) -> tuple[str | None, str | None]:
-        """The whole text before and after; None for a side that is no text, is large or is not kept, empty for no file."""
+        """The whole text before and after; None for a side that is no text, too large or not kept, empty where there was no
+        file."""
         ...
 
     async def restore(self, checkpoint: Checkpoint, copies: Collection[str] = ()) -> Checkpoint:
-        """Bring its paths from `before` to `after`, all or nothing, what stands at `copies` laid beside; what was done. Raises
-        CtxchatError."""
+        """Change the checkpoint's paths from `before` to `after`, all or none, and return what was done. The present files at
+        `copies` are kept under another name beside them. Raises CtxchatError."""
         ...
 
     async def unfinished(self) -> Checkpoint | None:
-        """A restore that a kill cut off, brought to its end. Raises CtxchatError."""
+        """Finish a restore that a kill interrupted and return it, None for none. Raises CtxchatError."""
         ...
 
     def end_restore(self) -> None:
-        """The restore is in the journal."""
+        """Drop the state of the last restore: it is in the journal now."""
         ...
 
     async def close(self) -> None:
-        """The session is left."""
+        """Release everything, at the end of the session."""
         ...
 
 
@@ -409,39 +420,40 @@ class JournalPort(Protocol):
         ...
 
     async def write(self, *records: Record) -> None:
-        """Append; when it returns the entries are on disk. Clears the partial round. Raises StorageError."""
+        """Append records, which are on disk when this returns. Clears the partial round. Raises StorageError."""
         ...
 
     async def keep(self, partial: Partial) -> None:
-        """Remember a round that is not sealed yet, in place of the one before."""
+        """Store a round that is not sealed yet, replacing the one stored before."""
         ...
 
     async def spill(self, name: str, text: str) -> str:
-        """Save a text too large for the view in the session's folder; its path. Names are made safe."""
+        """Save a text that is too large for the view in the session's folder and return its path. The name is made safe."""
         ...
 
     async def attach(self, name: str, data: bytes) -> str:
-        """Save an image in the session's folder; its path there, `attachments/…`. Raises StorageError."""
+        """Save an image in the session's folder and return its path there, `attachments/…`. Raises StorageError."""
         ...
 
     async def attached(self, path: str) -> bytes:
-        """An image by the path `attach` gave. Raises StorageError where it is gone."""
+        """The image at a path that `attach` returned. Raises StorageError where it is gone."""
         ...
 
     async def close(self) -> None:
-        """Give the session free for other writers."""
+        """Release the session for other writers."""
         ...
 
 
 class ContextProvider(Protocol):
-    """A text that stands around a conversation. What it says first is part of the head; later, before each message of the person,
-    what has changed of it goes into the record as a note. One with an attribute `every_request` that is true is asked for every
-    request instead, and its words are kept nowhere: what it said is gone from the next request, which costs what a provider has
-    cached behind it."""
+    """Provides a text about the surroundings of a conversation.
+
+    Its first text is part of the head; later, before each message of the person, its changes go into the record as a note. A
+    provider whose attribute `every_request` is true is asked for every request instead, and its text is not kept: it is gone from
+    the next request, so the provider's cache of everything after it is lost."""
 
     @property
     def source_id(self) -> str:
-        """Where the text is said to come from."""
+        """The name of the source to which the text is attributed."""
         ...
 
     async def provide(self) -> str:
@@ -450,23 +462,23 @@ class ContextProvider(Protocol):
 
 
 class FilesNow(Protocol):
-    """Files as they are on disk, for who shows them again."""
+    """Reads files as they are on disk now, for the working set."""
 
     async def __call__(self, path: str) -> CurrentFile | None:
-        """The file that a call named so; None where it is gone, is no text, or would have to be asked for. Marks nothing as
-        seen."""
+        """The file that a call named by this path; None where it is gone, is no text, or reading it would need approval. Does not
+        mark the file as seen by the agent."""
         ...
 
 
 class Clock(Protocol):
-    """Time, handed in so that tests can hold it still."""
+    """The time, passed in so that tests can control it."""
 
     def now(self) -> str:
-        """ISO 8601, UTC, to the millisecond."""
+        """The present time in ISO 8601, UTC, with milliseconds."""
         ...
 
     def seconds(self) -> float:
-        """A steadily rising count of seconds."""
+        """A monotonic time in seconds."""
         ...
 
     async def sleep(self, seconds: float, /) -> None:
@@ -475,21 +487,21 @@ class Clock(Protocol):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What stands written of a part of a conversation, and the ids of the groups it stands for, in the order of the record."""
+    """A text about a part of a conversation, and the ids of the groups it stands for, in the order of the record."""
 
     text: str = ""
     covers: Sequence[str] = ()
 
 
 class SummaryTask(msgspec.Struct, frozen=True):
-    """What is to be summarised, and how.
+    """What to summarise, and how.
 
-    `groups` are as the record has them; `previous` is the summary that a model wrote of what came before, to be merged.
-    `instead` are what code or another agent wrote of ever more of these groups, `previous` merged in: who cannot read them all
-    begins from one of those (`summary_task.shortened`). `beside` tells what stays in view, as text, the dearest first;
-    `instructions` are a person's. The summary may take `max_tokens`, 0 for as many as it likes. `shorten` is a record of the
-    same summariser that came out too long: all it is asked for is that, in its room. `within` is the conversation's own request,
-    which its server holds: whoever is the conversation's model may ask behind it instead of being given the groups as text.
+    `groups` are as in the record; `previous` is a model's summary of what came before them, to be merged in. `instead` are texts
+    by code or another agent that stand for more and more of these groups, `previous` included: a summariser that cannot read all
+    groups starts from one of them (`summary_task.shortened`). `beside` says what stays in view, the most important first;
+    `instructions` are a person's. `max_tokens` is the limit of the summary, 0 for none. `shorten` is a summary by the same
+    summariser that was too long: the task is then only to shorten it. `within` is the conversation's own request, which its
+    server has cached: the conversation's model may be asked after it instead of being given the groups as text.
     """
 
     groups: tuple[Group, ...]
@@ -503,16 +515,16 @@ class SummaryTask(msgspec.Struct, frozen=True):
 
 
 SummaryNews = str | Usage | Notice | PrefixRead
-"""What comes while a summary is written: a piece of it, the usage of a call, what a person should know of it, or what a call
-behind the conversation itself read of that from the cache."""
+"""What arrives while a summary is written: a piece of its text, the usage of a call, a notice for the person, or how much of the
+conversation a call after it (`SummaryTask.within`) read from the cache."""
 
 
 class Summariser(Protocol):
-    """Makes a summary of groups; may be a model, or code."""
+    """Writes summaries of groups, by a model or by code."""
 
     @property
     def model(self) -> str:
-        """Who summarises, empty for code."""
+        """The name of the model that summarises, empty for code."""
         ...
 
     def summarise(self, task: SummaryTask) -> AsyncIterator[SummaryNews]:
