@@ -15,19 +15,19 @@ from ctxchat.presentation.usage_text import PARTS, is_measured
 TickName = Literal["", "target", "trigger", "learned", "held", "step"]
 
 TARGET, TRIGGER, LEARNED = "╎", "╷", "┃"
-"""Where compaction ends, where it starts, and where the window ends that a server was once said to have more of."""
+"""Characters for the target of a compaction, its trigger, and the end of a window that was believed to be larger."""
 
 HELD, STEP = "◂", "¦"
-"""Up to where a server holds the request, and from where all of it costs more."""
+"""Characters for the end of what the server has cached, and for the size from which the whole request costs more."""
 
 SOFT, WARN = ":", "!"
 """Free as far as is known, but within the error of the estimate; and the end of a part that is over its own budget."""
 
 MIN_BOUND_COLUMNS = 24
-"""Columns from which what lies beyond a learned limit is shown."""
+"""Width in columns from which the part beyond a learned limit is shown."""
 
 SIGNS: Mapping[SectionName, str] = {name: part.letter for name, part in PARTS.items()}
-"""One character a part, where a theme has no other."""
+"""The default character of each part, where a theme has no other."""
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -151,7 +151,7 @@ def _ticks(context_usage: ContextUsage, room: int) -> tuple[Tick, ...]:
 
 
 def _cache_ticks(context_usage: ContextUsage, room: int, filled: int, held: int) -> tuple[Tick, ...]:
-    """Where what is held ends, and where the price rises, as far as there is room and they fall on the bar."""
+    """The marks where the cached part ends and where the price rises, as far as there is room and they are on the bar."""
     if room < MIN_BOUND_COLUMNS:
         return ()
     ticks: list[Tick] = []
@@ -190,7 +190,7 @@ def _columns(tokens: Sequence[int], columns: int) -> list[int]:
 
 
 def _ticked(cells: Sequence[Cell], ticks: Sequence[Tick]) -> tuple[Cell, ...]:
-    """The cells with the ticks drawn, where that hides no part's only cell."""
+    """The cells with the ticks drawn, except where a tick would hide a part's only cell."""
     drawn = list(cells)
     under = [cells[tick.column].section for tick in ticks]
     for tick in ticks:

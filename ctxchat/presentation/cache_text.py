@@ -1,4 +1,4 @@
-"""What a server still holds of the next request, in words: how long, what the next message costs, why it broke. Pure."""
+"""The state of the server's prompt cache in words: how long it lasts, what the next message costs, why it was lost. Pure."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def state_words(cache: CacheState, now: float) -> str:
 
 
 def life_words(seconds: float) -> str:
-    """What is left of a promise, never too much: `41 min`, `<1 min`, `11 h`."""
+    """The time for which the cache is still promised, rounded down: `41 min`, `<1 min`, `11 h`."""
     minutes = int(seconds // 60)
     return "<1 min" if minutes < 1 else f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
 
 
 def call_words(call: NextCall) -> str:
-    """What a call takes: `$0.03`, `4 s`; empty where that is not known."""
+    """The cost of a call: `$0.03`, or `4 s` where it has no price; empty where neither is known."""
     if call.usd is not None:
         return money(call.usd)
     return f"{call.seconds:.0f} s" if call.seconds is not None else ""
 
 
 def next_words(cache: CacheState, now: float) -> str:
-    """What the next message takes: `next ≈ $0.03, cold $0.41`; empty where that is not known."""
+    """The cost of the next message: `next ≈ $0.03, cold $0.41`; empty where it is not known."""
     hold, cold = cache.held_at(now), call_words(cache.cold)
     if hold and (warm := call_words(hold.next)):
         return f"next {about(warm)}, cold {cold}"
@@ -79,7 +79,7 @@ def held_words(cache: CacheState, now: float) -> str:
 
 
 def cache_sentences(context_usage: ContextUsage, now: float) -> str:
-    """All that is known of it in sentences, for `/cache`."""
+    """All that is known of the cache in sentences, for `/cache`."""
     cache, hold = context_usage.cache, context_usage.cache.held_at(now)
     sign = "about " if hold and (hold.estimated or not hold.promised) else ""
     match cache.warmth(now):
@@ -104,7 +104,7 @@ def cache_sentences(context_usage: ContextUsage, now: float) -> str:
 
 
 WORTH_USD, WORTH_SECONDS = 0.02, 3.0
-"""What a message has to cost more than with a warm cache for that to be said under it."""
+"""How much more than with a warm cache a message has to cost for the line under the draft to say so."""
 
 
 def cold_words(context_usage: ContextUsage, ghost: int, key: str, now: float) -> str:

@@ -1,4 +1,4 @@
-"""The compactions of a session as people look at them: when, why, what came of each, what it put away. Pure."""
+"""The compactions of a session as they are shown: when and why each was made, its result, and the messages it archived. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CompactionEntry(msgspec.Struct, frozen=True):
 
     @property
     def in_force(self) -> bool:
-        """What it put away is out of the view."""
+        """Whether the archived messages are out of the view."""
         return self.change is not None and not self.undone
 
     @property
@@ -54,7 +54,7 @@ class CompactionEntry(msgspec.Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """What stands for what it put away."""
+        """The summary in place of the archived messages."""
         if self.change is None:
             return ""
         for edit in self.change.edits:
@@ -89,12 +89,12 @@ def compaction_entries(state: SessionState) -> tuple[CompactionEntry, ...]:
 
 
 def _record(change: Change) -> CompactionRecord:
-    """Of a change of which nothing was written down, what it says of itself."""
+    """The record of a compaction, made from its change alone where none was stored."""
     return change.record or CompactionRecord(change.id, "manual", "", "compacted", change.at)
 
 
 def tally(found: Sequence[CompactionEntry]) -> tuple[str, ...]:
-    """How many there are, the longest way to say it first: those in force count, the others are told apart."""
+    """The number of compactions in words, the longest wording first: those in force are counted, the others named separately."""
     done = count(sum(p.in_force for p in found), "compaction")
     undone, refused = sum(p.undone for p in found), sum(p.change is None for p in found)
     others = [f"{n} {what}" for n, what in ((undone, "undone"), (refused, "without effect")) if n]
@@ -110,13 +110,13 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 def put_away(one: CompactionEntry, ledger: Ledger) -> tuple[Group, ...]:
-    """The groups a compaction put away, as they were, in the order of the record."""
+    """The groups that a compaction archived, unchanged, in the order of the record."""
     covers = {g for e in one.change.edits for g in e.covers} if one.change else frozenset[str]()
     return tuple(g for g in ledger.groups if g.id in covers)
 
 
 def archived(one: CompactionEntry, ledger: Ledger) -> tuple[Kept, ...]:
-    """What a compaction put away, message by message, with a line where an earlier one begins."""
+    """The messages that a compaction archived, with a line where an earlier compaction begins."""
     earlier = _earlier(one.change, ledger) if one.change else {}
     kept: list[Kept] = []
     for group in put_away(one, ledger):

@@ -151,4 +151,4 @@ MARKS = {
     "context.output_reserved": "output_reserved",
     "context.max_tokens": "max_tokens",
 }
-"""The options that move something on the bar, and what `with_marks` calls them."""
+"""The options that change the bar, each with its parameter of `with_marks`."""

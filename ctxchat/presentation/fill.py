@@ -17,7 +17,7 @@ from ctxchat.presentation.compactions import CompactionEntry, compaction_entries
 BARS = "▁▂▃▄▅▆▇█"
 MARK = "▴"
 BETWEEN_TURNS = frozenset({"manual", "model_switch", "offline"})
-"""Compactions made when a turn had ended; others are made within one, before its fill is taken."""
+"""Triggers of compactions made after a turn; others are made within one, before its fill is recorded."""
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ def filled_turns(state: SessionState) -> tuple[int, ...]:
 
 
 def _turn_of(change: Change, ledger: Ledger) -> int:
-    """The turn a change was made in: the last one that had begun by then."""
+    """The turn in which a change was made: the last one that had begun before it."""
     if not change.at:
         covered = {g for e in change.edits for g in e.covers}
         return max((g.turn for g in ledger.groups if g.id in covered), default=0)
@@ -77,7 +77,7 @@ def bar(used: int, limit: int) -> str:
 
 EIGHTHS = " ▁▂▃▄▅▆▇█"
 DONE, UNDONE, REFUSED = "▴", "▵", "×"
-"""Under the chart: a compaction that was made, one that was undone since, one that was rejected or failed."""
+"""Characters under the chart for a compaction that was made, one undone since, and one rejected or failed."""
 
 
 class FlightPoint(msgspec.Struct, frozen=True):
@@ -91,7 +91,7 @@ class FlightPoint(msgspec.Struct, frozen=True):
 
 
 def moments(state: SessionState) -> tuple[FlightPoint, ...]:
-    """The whole flight, oldest first."""
+    """All moments of the session, oldest first."""
     after = {one.id: fills for one, fills in zip(state.compactions, state.endings, strict=False)}
     waiting: dict[int, list[FlightPoint]] = {}
     for one in reversed(compaction_entries(state)):

@@ -1,4 +1,4 @@
-"""What is in the window, row by row, in the order it is sent and in the gauge's own tokens. Pure; knows no widget."""
+"""Lists the content of the window row by row, in the order it is sent, with the gauge's token counts. Pure; knows no widget."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ctxchat.presentation.text import one_line
 from ctxchat.presentation.tool_words import decoded, key_argument
 
 MAX_ROW_CHARS = 160
-"""Characters of a row's own words that are kept."""
+"""Characters of a row's text that are kept."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -140,11 +140,11 @@ _FILE = re.compile(r"\n\n([^\n\t:]+?)(?: \([^\n]*\))?:\n")
 """The title of a file among those that stand beside a summary; lines of the file itself begin with a number and a tab."""
 
 _TAG = re.compile(r"\A<context source=[^>]*>\s*|\s*</context>\s*\Z")
-"""Around what is injected, for the model; people see where it comes from in a column of its own."""
+"""The tags around injected context, which are for the model; people see its source in a column of its own."""
 
 
 def _describe_item(item: Item, call: ToolCall | None) -> tuple[str, str, str]:
-    """Kind, what it says, and where it comes from."""
+    """The kind, the text and the source of a row."""
     message = item.message
     text = one_line(message.text, MAX_ROW_CHARS)
     match item.section:

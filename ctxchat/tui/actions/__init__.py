@@ -1,7 +1,7 @@
-"""What each command does, by subject. Plain functions over the app, which stays thin; modules and screens are
-imported when they are needed.
+"""The functions behind commands, a module for each subject. They take the app and the command's argument; modules and screens
+are imported when they are needed.
 
-A function may wait for a screen (they run in workers) and raises CtxchatError for what a person can mend.
+A function runs in a worker, so it may wait for a screen; it raises CtxchatError for a problem the person can solve.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ctxchat.tui.app import CtxchatApp
 
 Handler = Callable[["CtxchatApp", str], Awaitable[None]]
-"""What follows the slash command is its second argument; keys and the palette give an empty one."""
+"""A command's function. Its second argument is the text after the slash command, empty for keys and the palette."""
 
 
 def handler(command: Action) -> Handler:

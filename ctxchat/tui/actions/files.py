@@ -1,4 +1,4 @@
-"""Files and what turns did to them: the difference, and the way back to before any message."""
+"""Commands for changed files: show what turns changed, and rewind to before a message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def diff(app: CtxchatApp, argument: str = "") -> None:
-    """What the last turn, or all of them, did to files."""
+    """Show what the last turn, or all turns, changed in files."""
     from ctxchat.tui.panels.file_changes import DiffScreen
 
     session = app.controller.open_session()
@@ -24,7 +24,7 @@ async def diff(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def rewind(app: CtxchatApp, argument: str = "") -> None:
-    """Back to before a message: talk, files or both; the message comes back to be edited and sent again."""
+    """Go back to before a message: the conversation, the files or both. The message is put into the editor again."""
     from ctxchat.tui.panels.file_changes import RewindScreen
     from ctxchat.tui.panels.undoing import agreed, files_told
 
@@ -55,7 +55,7 @@ async def rewind(app: CtxchatApp, argument: str = "") -> None:
 
 
 def draft_of(group: Group) -> Draft:
-    """The message as it was written, with its pastes; files it names are looked at again when it is sent."""
+    """A sent message as a draft again, with its pastes; the files it mentions are read again when it is sent."""
     content = group.first.content
     texts = [part for part in content if isinstance(part, Text)] if isinstance(content, tuple) else []
     pastes = [part for part in texts if part.name.startswith("paste-")]

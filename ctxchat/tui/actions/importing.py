@@ -1,4 +1,5 @@
-"""Sessions of other agents: offered where some are found or a path to some is dropped, imported when the person says so."""
+"""Commands for sessions of other agents: offers them where some are found or a path to some is pasted, and imports them on
+request."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 async def import_sessions(app: CtxchatApp, argument: str = "") -> None:
-    """A file or folder; without one, all that is found is offered. `stop` ends the import under way."""
+    """Import a file or folder; without an argument, offer all sessions found. `stop` ends the running import."""
     if argument == "stop":
         if not app.chat.questions.stop_import():
             app.chat.notice("info", "No import is under way.")
@@ -43,13 +44,13 @@ async def import_sessions(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def offer_path(app: CtxchatApp, path: str) -> None:
-    """A path was dropped or pasted: where it holds sessions, ask whether they are to be imported. Else nothing is said."""
+    """Offer to import the sessions at a pasted path; nothing happens where it holds none."""
     if found := await app.services.importable(placed(app, path)):
         await app.chat.questions.offer_import(ImportOffer(found, path))
 
 
 async def tell_found(app: CtxchatApp) -> None:
-    """One line, the first time that sessions of other agents lie on this machine, unless they come by themselves."""
+    """Announce, once, that sessions of other agents were found, unless they are imported automatically."""
     if not app.settings.sessions.follow and (found := await app.services.first_found()):
         words = (
             f"Found: {importable(found)}. /import brings them in, to search and go on with, and new ones as they come, "
@@ -59,7 +60,7 @@ async def tell_found(app: CtxchatApp) -> None:
 
 
 async def follow_from_now(wanted: bool, app: CtxchatApp, argument: str = "") -> None:
-    """What was said to that question: written into the person's settings where it is wanted, and not asked again."""
+    """Store the answer to whether new sessions are to be imported automatically; the person is not asked again."""
     from ctxchat.config.write import set_value
 
     await app.services.following_answered()
@@ -73,46 +74,47 @@ async def follow_from_now(wanted: bool, app: CtxchatApp, argument: str = "") -> 
 
 
 class FollowedSessions:
-    """Sessions of other agents that come by themselves, where the settings want it: what was said of them."""
+    """Imports new sessions of other agents automatically, where the settings say so, and announces each one once."""
 
     def __init__(self, app: CtxchatApp) -> None:
         self._app = app
-        self._told: set[str] = set()  # ids of sessions: one that goes on growing is named once
+        self._told: set[str] = set()  # ids of announced sessions: one that keeps growing is announced once
 
     async def look(self) -> float:
-        """Bring in what is new; how many seconds that took."""
+        """Import what is new; the seconds that took."""
         app, began = self._app, monotonic()
         if not app.settings.sessions.follow or app.chat.questions.importing:
             return 0.0
-        came: list[Imported] = []
+        imported: list[Imported] = []
         trouble = ""
         try:
             async with aclosing(app.services.following()) as news:
                 async for each in news:
                     if isinstance(each, Imported):
-                        came.append(each)
-            trouble = not_brought_in(came)
+                        imported.append(each)
+            trouble = not_brought_in(imported)
         except CtxchatError as problem:
             trouble = str(problem)
-        if came or trouble:
+        if imported or trouble:
             app.chat.banner.only("following", (trouble,))
         if trouble:
             app.chat.announce(trouble, about="following")
-        fresh = [one for one in came if one.id not in self._told]
+        fresh = [session for session in imported if session.id not in self._told]
         if words := brought_in(fresh):
-            self._told.update(one.id for one in fresh)
+            self._told.update(session.id for session in fresh)
             key = next(map(shown_key, app.keys.get("sessions", ())), "/sessions")
             app.chat.announce(f"{words}; {key} shows them.", "info")
         return monotonic() - began
 
 
 def placed(app: CtxchatApp, path: str) -> Path:
-    """A path as it was written, from the folder at work in."""
+    """A typed path, relative to the workspace."""
     return app.services.workspace / expanduser(path)  # noqa: PTH111  (pathlib's raises where nobody has that name)
 
 
 async def import_from(app: CtxchatApp, path: str) -> None:
-    """Import, beside the chat, what that path holds, or without one all that is found; with progress, until it is stopped."""
+    """Import the sessions at `path`, or without one all that are found, in the background and with progress, until it is
+    stopped."""
     if app.chat.questions.importing:
         raise CtxchatError("An import is under way.", "/import stop ends it; what it has brought in stays.")
     line = ImportLine(get_current_worker().cancel)
