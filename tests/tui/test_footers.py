@@ -176,9 +176,10 @@ async def test_each_key_below_a_screen_does_something_whatever_has_the_focus(tmp
     async with chatting(tmp_path, FakeSession(), (140, 40)) as (app, pilot):
         app.register_theme(Hostile(tmp_path, "plain words").theme())
         await opened(app, pilot, name, tmp_path)
-        places = max(1, len(app.screen.focus_chain))
+        others = [widget for widget in app.screen.focus_chain if widget is not app.screen.focused]
+        kinds = {type(widget): place for place, widget in reversed([*enumerate(others, 1)])}  # the first of each kind
         assert not any("⏎" in key.key_display for key in app.screen.query(FooterKey)), "it is called enter everywhere"
-        ways = [((), place) for place in range(places)]
+        ways = [((), place) for place in (0, *kinds.values())]
         for keys, place in [*ways, *([(path, 0)] if (path := hostile.SCREENS[name][1]) else [])]:
             for key, does in await opened(app, pilot, name, tmp_path, keys, place):
                 if (key, does) not in await opened(app, pilot, name, tmp_path, keys, place):
