@@ -1,4 +1,4 @@
-"""What a compaction carries along word for word beside its summary: memos, and the skills in use. Pure."""
+"""Writes what a compaction keeps verbatim beside its summary: memos, and the skills in use. Pure."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from ctxchat.core.tool_share import CALL_TOOL
 from ctxchat.core.tooluse import failed, refused
 
 MIN_SKILL_TOKENS, MAX_SKILL_TOKENS, MAX_CARRIED_TOKENS = 200, 5_000, 20_000
-"""Tokens that a compaction carries along: of one skill at least, at most, and of all."""
+"""Tokens of skills that a compaction keeps: minimum and maximum for one skill, and maximum for all."""
 
 _CARRIED = "Skills in use, as they were read. They still hold:"
 _CUT = "\n[… {lines}{tokens} tokens left out; the tool skill shows the whole …]\n"
 
 
 def carried_text(ledger: Ledger, fold: Collection[str], count: Count, skill_tokens: int) -> str:
-    """Memos, and skills in at most `skill_tokens`, that nothing in view shows once these groups are folded; empty for none."""
+    """The memos, and the skills in at most `skill_tokens`, that would be out of view once the groups `fold` are folded; empty for
+    none."""
     memos = memos_text(memos_to_carry(ledger, fold))
     skills = carried_skills(skills_to_carry(ledger, fold), count, skill_tokens)
     return "\n\n".join(part for part in (memos, skills) if part)
@@ -41,7 +42,7 @@ def skills_in_use(groups: Sequence[Group]) -> dict[str, str]:
 
 
 def skills_to_carry(ledger: Ledger, fold: Collection[str]) -> dict[str, str]:
-    """Those that nothing in view shows once these groups are folded."""
+    """The texts by name of the skills that would be out of view once the groups `fold` are folded."""
     gone = frozenset(fold)
     shown = [e.group for e in ledger.live() if e.group and e.kind is None and gone.isdisjoint(e.covers)]
     still = skills_in_use(shown)
@@ -49,7 +50,7 @@ def skills_to_carry(ledger: Ledger, fold: Collection[str]) -> dict[str, str]:
 
 
 def carried_skills(texts: Mapping[str, str], count: Count, max_tokens: int) -> str:
-    """Skills as a summary says them, the one read last first, as many as have room in `max_tokens`; empty for none."""
+    """The skills' texts for a summary, the one read last first, as many as fit into `max_tokens`; empty for none."""
     parts: list[str] = []
     room = min(max_tokens, MAX_CARRIED_TOKENS)
     for name, text in reversed(list(texts.items())):
@@ -62,6 +63,7 @@ def carried_skills(texts: Mapping[str, str], count: Count, max_tokens: int) -> s
 
 
 def _read_in(group: Group) -> dict[str, str]:
+    """The texts by name of the skills that one group holds: called by the person, or read by the agent."""
     if group.kind == "user":
         parts = group.first.content if isinstance(group.first.content, tuple) else ()
         texts = {p.name: p.text for p in parts if isinstance(p, Text)}

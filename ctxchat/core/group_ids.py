@@ -1,5 +1,5 @@
-"""Ids of groups kept as places in the record: each compaction of a long session names nearly all of it again, which costs a few
-numbers so, and a name for each group in each compaction otherwise. Knows nothing of what groups hold.
+"""Stores ids of groups compactly, as ranges of indexes in the record: each compaction of a long session names nearly all groups
+again, which this way takes a few numbers instead of one id per group. Knows nothing of what groups hold.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from operator import eq
 from typing import cast, overload
 
 Runs = tuple[int, ...]
-"""Places in the record as first, how many, first, how many, …"""
+"""Indexes in the record as a flat list of ranges: first, length, first, length, …"""
 
 
 class GroupIds(Sequence[str]):
-    """What a tuple of these ids would be, and equal to it; as JSON by `enc_hook=list`. `record` has the ids of a record by place
-    and may grow at its end; with the `places` of those ids, one is looked for without a look at each."""
+    """A sequence of ids that behaves like a tuple of them and is equal to it; becomes JSON by `enc_hook=list`.
+
+    `record` has all ids of a record in order and may grow at its end; `places` maps ids to their indexes there, so that `in` need
+    not search."""
 
     __slots__ = ("_length", "_places", "_record", "_runs")
 
@@ -63,7 +65,7 @@ class GroupIds(Sequence[str]):
         return repr(tuple(self))
 
     def begins_with(self, other: Sequence[str]) -> bool:
-        """These begin with those; told only where both are places in one record."""
+        """True when these ids begin with the others; always False unless both belong to one record."""
         if not isinstance(other, GroupIds) or other._record is not self._record:
             return False
         *before, many = other._runs
@@ -71,17 +73,17 @@ class GroupIds(Sequence[str]):
         return mine[:-1] == tuple(before) and mine[-1] >= many
 
     def runs_in(self, record: Sequence[str]) -> Runs | None:
-        """Their places in this record; None where they are kept as those of another."""
+        """The ranges in this record; None where the ids belong to another record."""
         return self._runs if record is self._record else None
 
 
 def searchable(names: Iterable[str]) -> Collection[str]:
-    """These names, where many are to be looked for among them."""
+    """The names as a collection in which many lookups are fast."""
     return names if isinstance(names, GroupIds) else frozenset(names)
 
 
 def runs(places: Sequence[int]) -> Runs:
-    """Places as runs, their order kept."""
+    """Indexes as ranges, in their order."""
     if places and places == list(range(places[0], places[0] + len(places))):
         return (places[0], len(places))
     found: list[int] = []
@@ -94,7 +96,7 @@ def runs(places: Sequence[int]) -> Runs:
 
 
 def union(several: Iterable[Runs]) -> Runs:
-    """The places that are in any of these, in their order."""
+    """The indexes that are in any of these, sorted."""
     found: list[int] = []
     for first, many in sorted(pair for some in several for pair in pairs(some)):
         if found and first <= found[-2] + found[-1]:
@@ -105,7 +107,7 @@ def union(several: Iterable[Runs]) -> Runs:
 
 
 def difference(some: Runs, others: Runs) -> Runs:
-    """The places of the first that are not in the second; both in their order."""
+    """The indexes of the first that are not in the second; both must be sorted."""
     found: list[int] = []
     for first, many in pairs(some):
         at = first
@@ -118,10 +120,10 @@ def difference(some: Runs, others: Runs) -> Runs:
 
 
 def numbers(flat: Runs) -> Iterator[int]:
-    """The places one by one."""
+    """The indexes one by one."""
     return chain.from_iterable(starmap(range, ((first, first + many) for first, many in pairs(flat))))
 
 
 def pairs(flat: Runs) -> Iterator[tuple[int, int]]:
-    """First and how many of each run."""
+    """First index and length of each range."""
     return zip(flat[::2], flat[1::2], strict=True)

@@ -1,7 +1,7 @@
-"""Lines of a summary that the messages beside it overtake: what came since is added to them by code, and nothing is taken out.
+"""Adds later results to lines of a summary that the messages kept beside it have made outdated; removes nothing.
 
-A summariser reads up to the cut; what stays in view went on. Only what the record proves is said: that the very command a line
-names ran again, and how it ended; that a file it names is gone, or has another name.
+A summariser reads up to the cut, but the work went on in the messages after it. Only what the record proves is added: that
+exactly the command a line names ran again, and how it ended; that a file it names was removed or renamed.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from ctxchat.core.messages import Group
 from ctxchat.core.record import Fact, Gone
 
 LASTING = frozenset({"Goal", "Constraints and rules", "Exact identifiers"})
-"""Sections of a summary that tell no state."""
+"""Sections of a summary that describe no state, so that they cannot become outdated."""
 
 MAX_LINES = 12
-"""Lines that something is added to, the last ones."""
+"""Lines that get an addition at most, the last ones."""
 
 _NAMED = re.compile(r"`([^`\n]{2,300})`")
 _FILE = re.compile(r"[\w./~@+-]*\w\.\w{1,6}")
 
 
 def with_what_came_since(summary: str, kept: Iterable[Group], memory: Memory) -> str:
-    """The summary with what the kept groups did to what its lines name, in brackets behind each such line."""
+    """The summary with the results of the kept groups, in brackets after the lines that name the command or file."""
     runs: dict[str, Fact] = {}
     gone: dict[str, Gone] = {}
     for group in kept:
@@ -59,6 +59,7 @@ def _later_results(line: str, runs: dict[str, Fact], gone: dict[str, Gone]) -> I
 
 
 def _same_file(path: str, named: str) -> bool:
-    """Two ways to name one file: the same, or one is the end of the other with a folder in it. A bare name may be another's."""
+    """True when two paths name one file: they are equal, or one ends with the other and that has a folder in it, since a bare
+    name may be another file's."""
     long, short = sorted((path, named), key=len, reverse=True)
     return long == short or ("/" in short and long.endswith(f"/{short.removeprefix('./')}"))

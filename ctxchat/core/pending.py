@@ -1,4 +1,4 @@
-"""Which requests of the person are open: said and not answered by a whole reply yet, whatever was cut short in between."""
+"""Finds the person's open requests, those that no complete reply has answered yet, and says in a summary which they are."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ctxchat.core.messages import Group, own_words
 from ctxchat.core.tokens import Count
 
 BRIEF_REQUEST_CHARS = 60
-"""Characters up to which a request such as «go on» says by itself too little of what is wanted."""
+"""A request of at most this many characters, such as «go on», says too little by itself about what is wanted."""
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """What a summary says of the requests at its end, and the ids of the groups whose words it has."""
+    """The text at the end of a summary about open requests, and the ids of the groups that it quotes."""
 
     text: str = ""
     told: frozenset[str] = frozenset()
@@ -46,8 +46,9 @@ def open_requests(groups: Sequence[Group]) -> list[Group]:
 
 
 def pending(ledger: Ledger, fold: Collection[str], max_tokens: int, count: Count) -> Pending:
-    """What is open when these groups are folded: the newest request first and whole, where it goes with them, and those before it
-    that were never answered. It is dated, since what follows below may answer it; where none is open that is said."""
+    """The open requests when the groups `fold` are folded: the newest first and uncut where it is among them, then earlier ones
+    that were never answered. The text says up to which message this holds, since later ones may answer; it also says where none
+    is open."""
     asked = open_requests(ledger.groups_in_force)
     if not asked:
         newest = next((g for g in _said_last(ledger) if g.kind == "user" and own_words(g.first)), None)
@@ -75,7 +76,7 @@ def pending(ledger: Ledger, fold: Collection[str], max_tokens: int, count: Count
 
 
 def asked_now(ledger: Ledger, max_tokens: int, count: Count) -> str:
-    """Which request governs the work, for whoever writes a summary."""
+    """A text that tells the writer of a summary which requests are open; at most `max_tokens` of each are quoted."""
     asked = open_requests(ledger.groups_in_force)
     if not asked:
         newest = next((g.first.id for g in _said_last(ledger) if g.kind == "user"), "")
@@ -85,8 +86,8 @@ def asked_now(ledger: Ledger, max_tokens: int, count: Count) -> str:
 
 
 def _opening(asked: Sequence[Group], when: str = "") -> str:
-    """What is said of the open requests. Of several, each but the newest was cut short by the next: it may be settled all the
-    same."""
+    """The line above the list of open requests. Of several, all but the newest were cut short by the next one, but may be settled
+    nevertheless."""
     said = f"Asked by the person and not answered{when}"
     if len(asked) == 1:
         return said
@@ -95,5 +96,5 @@ def _opening(asked: Sequence[Group], when: str = "") -> str:
 
 
 def _said_last(ledger: Ledger) -> Iterator[Group]:
-    """What was said and done, the newest first."""
+    """The groups of messages, replies and rounds, the newest first."""
     return (g for g in reversed(ledger.groups_in_force) if g.kind in {"user", "reply", "round"})
