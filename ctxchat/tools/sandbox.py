@@ -267,7 +267,7 @@ def _unreadable_mounts(places: Sequence[str]) -> list[str]:
 
 
 def _namespace_options(network: bool) -> list[str]:
-    """Options for separate namespaces and no capabilities: with them, root inside could undo the mounts."""
+    """Options for separate namespaces and no capabilities: with capabilities, root inside could undo the mounts."""
     alone = ["--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     return [*alone, *([] if network else ["--unshare-net"]), "--cap-drop", "ALL", "--die-with-parent"]
 
