@@ -49,6 +49,8 @@ def test_what_would_be_said_to_a_call(cli: Cli, home: Home) -> None:
     for mode in ("read-only", "plan"):  # what denies the whole lets no part through
         said = cli("permissions", "check", "shell", "ls && make", "--permissions", mode, "--json").json
         assert said["verdict"] == "deny" and [part["rule"] for part in said["parts"]] == ["", ""]
+    said = cli("permissions", "check", "shell", "ls && make", "--permissions", "all", "--json").json
+    assert said["verdict"] == "allow" and [part["rule"] for part in said["parts"]] == ["mode all", "mode all"]
     if find_sandbox().kind:
         assert "allow: free" in cli("permissions", "check", "shell", "ls -la", "--permissions", "plan").out
         assert "allow: free" in cli("permissions", "check", "shell", "ls -la").out

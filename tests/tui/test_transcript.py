@@ -381,6 +381,18 @@ def test_words_of_ours_stand_above_what_happened_after_them() -> None:
     assert (above, below) == (asked, told) and isinstance(mark, CompactionMark)
 
 
+def test_items_that_come_one_by_one_without_blocks_stand_where_they_belong() -> None:
+    """As of a sub-agent that is looked at while it works: each at the end, however many there are."""
+    shown = items(FakeSession(messages=long_talk(560)).state.ledger)
+    column = TranscriptColumn(lambda stack: None)
+    column.set_record(shown[:1], {})
+    column.set_width(80)
+    for end in range(2, len(shown) + 1):
+        column.extend_record(shown[:end], {}, {})
+    drawn = sum(len(column.lines(index)) for index in range(len(column)))
+    assert len(column) == len(shown) and column.heights.total == drawn
+
+
 def test_an_edit_of_the_record_is_shown_as_what_it_replaced() -> None:
     call = ToolCall("c1", "edit_file", '{"path": "x.py", "old": "a = 1\\nb = 2", "new": "a = 1\\nb = 3"}')
     said = [

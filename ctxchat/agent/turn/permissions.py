@@ -40,9 +40,9 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 def judge(tool: str, access_request: AccessRequest, mode: Mode, rules: Sequence[Rule], folder: str = "") -> Judgement:
-    """The verdict on one call of `tool`. Deny rules come first. Then reading inside the workspace `folder` is free, for a command
-    only if its sandbox can enforce that. Everything else is decided by the mode, then by the rules, then by the person. Guarded
-    places are asked about under every rule and mode but `all`."""
+    """The verdict on one call of `tool`. Deny rules come first. Then reading inside the workspace `folder` is allowed; a command
+    that only reads is too, if the sandbox can enforce that. The rest is decided by the mode, then by the rules, then by the
+    person. Guarded places are always asked about, except in mode `all` and where the mode denies the call."""
     applicable = [rule for rule in rules if rule.folder in {"", folder}]
     denying = [rule for rule in applicable if rule.denies]
     forbidden = [(rule, _forbids(rule, tool, access_request, folder)) for rule in denying]
@@ -159,8 +159,9 @@ def deciding(
 ) -> tuple[tuple[str, str], ...]:
     """Each part of a command as text, with what allows it: rules, the mode or `free`, empty where nothing does. Where the mode
     denies the whole command, nothing allows any part."""
-    if (by_mode := _by_mode(tool, access_request, mode)) and by_mode.verdict == "deny":
-        return tuple((_part_name(part), "") for part in access_request.parts)
+    if by_mode := _by_mode(tool, access_request, mode):
+        allows = "" if by_mode.verdict == "deny" else by_mode.rule
+        return tuple((_part_name(part), allows) for part in access_request.parts)
     held = [rule for rule in rules if rule.folder in {"", folder} and not rule.denies]
     return tuple(
         (

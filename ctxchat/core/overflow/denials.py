@@ -1,5 +1,6 @@
-"""What a refusal speaks of when it is no overflow, whatever numbers and words stand beside it: rates, quotas, keys, filters,
-models, parameters, pictures, the output's limit. Knows nothing of errors or objects; every gap in a pattern is bounded.
+"""Recognises errors that mention limits but are no overflow of the context window: rates, quotas, keys, filters, models,
+parameters, images, the output limit. Each pattern stands with a message it was met in. Knows nothing of errors or objects; every
+gap in a pattern is bounded.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ async def keys(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def notices(app: CtxchatApp, argument: str = "") -> None:
-    """All that was said above the conversation and is still true."""
+    """Show all notices that are still true."""
     from ctxchat.tui.panels.notices import NoticesScreen
 
     await app.ask(NoticesScreen(app.chat.banner.told))
@@ -74,7 +74,7 @@ async def trust(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def keep_line(app: CtxchatApp, typed: str) -> None:
-    """A line for all later sessions: `# words` in this folder's memory file, `#me words` in the person's own."""
+    """Add a line to a memory file for later sessions: `# words` to this folder's, `#me words` to the person's own."""
     from ctxchat.tools.conversation import append_line
     from ctxchat.tools.conversation import one_line as memory_line
 
@@ -113,8 +113,9 @@ async def theme(app: CtxchatApp, argument: str = "") -> None:
     if not name:
         return
     if name not in app.theme_names:
-        near = ", ".join(sorted(app.theme_names)[:12])
-        raise CtxchatError(f"There is no theme {one_line(name, 40)}.", f"Themes: {near} …")
+        names = sorted(app.theme_names)
+        listed = ", ".join(names[:12]) + (" …" if names[12:] else "")
+        raise CtxchatError(f"There is no theme {one_line(name, 40)}.", f"Themes: {listed}.")
     app.wear(name)
     if app.edits and name != app.settings.theme:
         from ctxchat.config.write import set_value

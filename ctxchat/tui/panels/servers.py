@@ -39,7 +39,7 @@ def prices(session: Session) -> dict[str, int]:
 
 
 class ServersScreen(Listing[None]):
-    """`changed` is told when the tools of the session are others."""
+    """The list of MCP servers; `changed` is called when the session's tools have changed."""
 
     TITLE = "MCP servers"
     COLUMNS = (

@@ -39,7 +39,7 @@ class SummaryEditor(PasteLimitedEditor):
         return self.text + self.behind
 
     def append_text(self, text: str) -> None:
-        """More at the end."""
+        """Add text at the end."""
         before, more = self.text, self.behind + clean(text)
         room = 0 if self.behind else editable(before + more) - len(before)
         self.insert(more[:room], self.document.end)
@@ -47,7 +47,7 @@ class SummaryEditor(PasteLimitedEditor):
         self.move_cursor(self.document.end)
 
     def start_anew(self) -> None:
-        """Nothing stands there."""
+        """Empty the editor and what is behind it."""
         self.clear()
         self.behind = ""
 
@@ -62,7 +62,8 @@ class SummaryEditor(PasteLimitedEditor):
 
 
 class Writing(Panel[str]):
-    """Comes back with a text that is written and then mended, or None: then all is as it was. `writer` is who writes it."""
+    """Shows a text while it is being written, then lets the person edit it. Its result is the edited text, or None if the person
+    left. `writer` names the model that writes."""
 
     HOME = SummaryEditor
     MENDED, EMPTY = "", ""
@@ -130,14 +131,14 @@ class Writing(Panel[str]):
         self.action_apply()
 
     def opened_again(self) -> None:
-        """The key that opened it applies it."""
+        """Apply the text: the key that opened this screen was pressed once more."""
         self.action_apply()
 
     def action_line(self) -> None:
         """For the footer; the editor makes the line."""
 
     def action_apply(self) -> None:
-        """Use it as it stands."""
+        """Close with the text as it is now, unless it is still being written or empty."""
         text = self.query_one(SummaryEditor).whole_text.strip()
         if self._writing:
             self.notify("It is still being written.", markup=False, timeout=3)

@@ -1,8 +1,8 @@
 """Holds the blocks of the transcript from top to bottom: those of the record's items, and those that are in no record (yet).
 
 Blocks are drawn only around what is looked at; other heights are guessed, and blocks far from the reader are forgotten and made
-again when needed. An index counts the entries of the column: an item of the record, or a block in none. Knows no widget and no
-screen.
+again when needed. An entry is one item of the record, or one block that is in no record; every `index` counts entries. Knows no
+widget and no screen.
 """
 
 from __future__ import annotations
@@ -187,14 +187,15 @@ class TranscriptColumn:
         """Add an item; the entries of `blocks` become its own, unless another entry stands between them."""
         stacks = {i: s for i in range(self._settled, len(self)) if (s := self._stacks[i]) and s.blocks[0] in blocks}
         first, last = min(stacks, default=self._settled), max(stacks, default=self._settled - 1) + 1
-        self._settled = last if last - first > len(stacks) else first + 1
         if last - first > len(stacks):
+            self._settled = last
             self._apart.append((shown, blocks))
         elif not stacks:
             index = self._index_behind_notices()
             self._splice(index, index, [shown], [None])
             self._settled = index + 1
         else:
+            self._settled = first + 1
             height = sum(self.heights[index] for index in stacks)
             self._splice(first, last, [shown], [self._bind(_joined_stack(list(stacks.values())))], height)
 
