@@ -1,4 +1,5 @@
-"""Builds groups from messages: joins the agent's calls with their results, and orders an imported history once, when it is imported.
+"""Builds groups from messages: joins the agent's calls with their results, and orders an imported history once, when it is
+imported.
 
 Later code never has to repair a history: every call in a group has its result, and a result without a call is a group of its own.
 """
