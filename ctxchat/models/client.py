@@ -69,6 +69,9 @@ _WANTS_TEXT = re.compile(
 IN_WORDS = "The server takes no references to tools: those that are found are told in words from now on, for call_tool."
 """The notice to the person where a server refuses Anthropic's own form of loading tools on demand."""
 
+ONE_IN_WORDS = "its definition was refused, so it is told in words, for call_tool."
+"""The end of the notice to the person where a server refuses one tool that was found."""
+
 
 class ModelClient:
     """One model behind a server. Raises UsageError for a name without a provider.
@@ -96,7 +99,11 @@ class ModelClient:
         self._find = find
         self._count = counter(settings.name)
         self._wants_text = False  # its server requires empty texts beside calls, where others accept null
-        self._describes = False  # tools found on demand are described as text, since its server refuses references
+        self._describes = False  # tools found on demand are described as text, since its server takes no references
+        self._described = frozenset[
+            str
+        ]()  # those that are, since their definitions were refused where others were accepted
+        self._took_references = False
         self._remark = ""  # notice to the person, sent with the next reply
         self._output_limit = 0  # output limit in tokens, learned from a refusal; 0 where unknown
         self._told_of_sight: bool | None = None  # whether it takes images, as its server said when asked for its window
@@ -254,9 +261,13 @@ class ModelClient:
         if allowed := allowed_output(problem, requested if isinstance(requested, int) else 0):
             self._output_limit = allowed
             return {**arguments, "max_tokens": allowed}
-        if not self._describes and self._loads_tools_late and deferred_tools.refused(arguments, problem):
-            self._describes = True
-            self._remark = f"{IN_WORDS} {problem.text}"
+        if names := deferred_tools.refused(self._by_reference(arguments), problem):
+            if self._took_references:  # what was accepted stays as it was sent
+                self._described |= names
+                self._remark = f"{', '.join(sorted(names))}: {ONE_IN_WORDS} {problem.text}"
+            else:
+                self._describes = True
+                self._remark = f"{IN_WORDS} {problem.text}"
             return dict(arguments)
         messages = cast("list[Wire]", arguments["messages"])
         if problem.kind != "bad_request" or self._wants_text or not _WANTS_TEXT.search(problem.body or problem.text):
@@ -267,17 +278,20 @@ class ModelClient:
         return {**arguments, "messages": _with_texts(messages)}
 
     async def _send(self, arguments: dict[str, object]) -> AsyncGenerator[ModelPiece, None]:
-        sent = arguments if self._describes else await asyncio.to_thread(self._by_reference, arguments)
+        sent = await asyncio.to_thread(self._by_reference, arguments)
         try:
             async with aclosing(self._transport.stream(sent, self.settings.timeout)) as pieces:
                 async for piece in pieces:
+                    self._took_references = self._took_references or deferred_tools.has_references(sent)
                     yield await self._completed_end(piece, arguments) if isinstance(piece, ReplyEnd) else piece
         except ModelError as problem:
             problem.hint = remedy(self.settings, problem) or problem.hint
             raise
 
-    def _by_reference(self, arguments: dict[str, object]) -> dict[str, object]:
-        return deferred_tools.by_reference(arguments) if self._loads_tools_late else arguments
+    def _by_reference(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        if self._describes or not self._loads_tools_late:
+            return dict(arguments)
+        return deferred_tools.by_reference(arguments, self._described)
 
     @cached_property
     def _loads_tools_late(self) -> bool:

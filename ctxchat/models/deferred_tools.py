@@ -7,7 +7,7 @@ platform.claude.com/docs: "Tool search tool", custom implementation. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 from ctxchat.core.errors import ModelError
@@ -29,12 +29,12 @@ _REFUSED = expression(r"tool.?references?\b|defer_loading|deferred tool", re.I)
 """How a server says that it knows neither."""
 
 
-def by_reference(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def by_reference(arguments: Mapping[str, Any], in_words: Collection[str] = ()) -> dict[str, Any]:
     """A request, in litellm's form, with results of `find_tools` as references. One stays in words that names a tool of the
-    head, or one that was another when it was found before: what was sent is not sent anew."""
+    head or one `in_words`, or one that was another when it was found before: what was sent is not sent anew."""
     messages: Sequence[Wire] = arguments["messages"]
     head: Sequence[Wire] = arguments.get("tools") or ()
-    names = {tool["function"]["name"] for tool in head}
+    names = {*in_words, *(tool["function"]["name"] for tool in head)}
     finding: set[str] = set()
     late: dict[str, ToolSpec] = {}
     sent: list[Wire] = []
@@ -53,13 +53,28 @@ def by_reference(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {**arguments, "messages": sent, "tools": [*head, *marked]}
 
 
-def refused(arguments: Mapping[str, Any], problem: ModelError) -> bool:
-    """Whether a server refused a request for what `by_reference` made of it."""
-    tools: Sequence[Wire] = by_reference(arguments).get("tools") or ()
+def has_references(sent: Mapping[str, Any]) -> bool:
+    """Whether a request brings definitions along that are loaded late."""
+    return any(tool.get(DEFERRED) for tool in sent.get("tools") or ())
+
+
+def refused(sent: Mapping[str, Any], problem: ModelError) -> frozenset[str]:
+    """The tools for whose definitions or references a server refused a request that `by_reference` made: the one it blames, else
+    those of the newest result, which alone it had not seen before. Empty where it failed for another reason."""
+    tools: Sequence[Wire] = sent.get("tools") or ()
     late = {tool["function"]["name"] for tool in tools if tool.get(DEFERRED)}
     if problem.kind != "bad_request" or not late:
-        return False
-    if _REFUSED.search(problem.body or problem.text):
-        return True
+        return frozenset()
     blamed = blamed_tool(problem, [tool["function"]["name"] for tool in tools])
-    return blamed in late or (not blamed and blames_tools(problem))
+    if blamed in late:
+        return frozenset({blamed})
+    if not _REFUSED.search(problem.body or problem.text) and (blamed or not blames_tools(problem)):
+        return frozenset()
+    newest = next((_referred(message) for message in reversed(sent["messages"]) if _referred(message)), ())
+    return frozenset(newest)
+
+
+def _referred(message: Wire) -> tuple[str, ...]:
+    content = message.get("content")
+    parts = cast("list[Wire]", content) if isinstance(content, list) else []
+    return tuple(part["tool_name"] for part in parts if part.get("type") == REFERENCE)

@@ -145,3 +145,23 @@ async def test_a_definition_that_is_refused_is_no_end_of_the_conversation() -> N
     await connections.close()
     assert heard.text == "ok" and heard.end is not None and wrong in heard.end.notes.remark
     assert [len(e.body["tools"]) for e in server.exchanges] == [2, 1]
+
+
+async def test_a_definition_that_is_refused_changes_nothing_that_was_accepted_before() -> None:
+    guests = Guests()
+    guests.tools = list(HEAVY)
+    wrong = "tools.5.custom.input_schema: JSON schema is invalid."
+    refusal = Answer(status=400, error=("invalid_request_error", wrong))
+    script = [
+        *found_and_called("huge", 7),
+        says("One.", "hm"),
+        finds("late__tool_9"),
+        refusal,
+        says("Two.", "h2"),
+        says("3"),
+    ]
+    async with StrictClaude(script) as server:
+        await lived(server, ["first", "then", "and"], guests)
+    assert server.mismatches == [] and [bool(e.refused) for e in server.exchanges].count(True) == 1
+    again = next(n for n, e in enumerate(server.exchanges) if e.refused) + 1
+    assert server.exchanges[again].read >= server.exchanges[again - 2].prompt - 50, "what was held is read"
