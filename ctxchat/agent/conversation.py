@@ -51,7 +51,7 @@ from ctxchat.core.notes import (
 from ctxchat.core.permissions import Mode
 from ctxchat.core.ports import Clock, JournalPort, ModelPort, ModelRequest, ReplyNotes
 from ctxchat.core.prefix_break import PrefixBreak
-from ctxchat.core.prefix_guard import PrefixGuard, SentPrefix, request_of
+from ctxchat.core.prefix_guard import PrefixGuard, SentPrefix, SentRequest, request_of
 from ctxchat.core.prices import TOKENS_PER_PRICE, ModelPrices
 from ctxchat.core.refused import accepted_tools
 from ctxchat.core.stored_usage import stored_usage
@@ -357,12 +357,12 @@ class Conversation(JournalWriter):
         """The view for a request now, after it was compared with the previous request. Where its beginning has changed, reasoning
         that a provider has bound to that beginning is left out for good. Raises UnexplainedBreak where `STRICT` is set."""
         self._requests += 1
-        request = request_of(self.view, self._explanations, self.effort)
+        request = self._request_of(self.view)
         broke = await asyncio.to_thread(self._prefix_guard.check, self.model.name, request)
         if broke and broke.thoughts and self.model.binds_thinking and (span := self._bound_thoughts(broke)):
             self.apply_now_write_later(ThoughtsLeftOut(*span))
             await self.remeasure()
-            request = request_of(self.view, self._explanations, self.effort)
+            request = self._request_of(self.view)
         if broke and not broke.cause and STRICT:
             raise UnexplainedBreak(broke, self.view)
         marked = {n: self._share(n) for n in marked_lengths(self.view)} if self._rules.marks else {}
@@ -370,6 +370,9 @@ class Conversation(JournalWriter):
         prefix = msgspec.structs.replace(prefix, started=self.clock.now(), life=self._rules.life)
         self._sent = (prefix, broke)
         return self.view
+
+    def _request_of(self, view: View) -> SentRequest:
+        return request_of(view, self._explanations, self.effort, by_reference=self.model.refers_to_tools)
 
     async def request(self, max_output: int, images: Mapping[str, str]) -> ModelRequest:
         """The next model call, with at most `max_output` tokens of a reply. Raises like `checked_view`."""
@@ -505,7 +508,7 @@ class Conversation(JournalWriter):
             self._weighed = len(self.ledger.changes)
             self.counter.forget_all_but(item.message for item in view.items)
         self.view, self._streamed = view, Mix()
-        request, model = request_of(view, self._explanations, self.effort), self.model.name
+        request, model = self._request_of(view), self.model.name
         self._breaks = self._prefix_guard.check(model, request)
         held = self._prefix_guard.held_part(model, request, self.state.held.get(model, ()))
         self._held = found_beginnings(view, held, self._rules)

@@ -135,6 +135,11 @@ class ModelPort(Protocol):
         """True where the provider offers a compaction of its own that returns a readable summary."""
         ...
 
+    @property
+    def refers_to_tools(self) -> bool:
+        """True where results of `find_tools` are sent as references to definitions, and not in words."""
+        ...
+
     def takes_back(self, reply: Message) -> bool:
         """True where the reasoning of this reply can be sent to this model: it may not be able to read what another one
         signed."""

@@ -10,11 +10,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from ctxchat.core.cache_state import HeldPrefix
 from ctxchat.core.head import ToolSpec
 from ctxchat.core.messages import Message
 from ctxchat.core.prefix_break import UNKNOWN_PLACE, PrefixBreak
+from ctxchat.core.tool_share import FIND_TOOL
 from ctxchat.core.view import View
 
 
@@ -148,10 +150,20 @@ class PrefixGuard:
         return model in self._sent and request.first_difference(self._sent[model]) is None
 
 
-def request_of(view: View, explanations: Mapping[str, str], effort: str = "") -> SentRequest:
-    """The request that a view makes."""
+BY_REFERENCE = "found tools by reference"
+"""The explanation of a difference, and the mark of a result of `find_tools`, where that is not sent in words."""
+
+
+def request_of(
+    view: View, explanations: Mapping[str, str], effort: str = "", *, by_reference: bool = False
+) -> SentRequest:
+    """The request that a view makes; `by_reference`: results of `find_tools` are sent as references (`ModelPort`)."""
     tokens = (sum(view.tool_tokens), *(item.tokens for item in view.items))
-    return SentRequest(view.tools, tuple(item.message for item in view.items), tokens, dict(explanations), effort)
+    messages = tuple(item.message for item in view.items)
+    if by_reference and any(message.name == FIND_TOOL for message in messages):
+        messages = tuple(replace(m, name=BY_REFERENCE) if m.name == FIND_TOOL else m for m in messages)
+        explanations = {**explanations, BY_REFERENCE: ""}
+    return SentRequest(view.tools, messages, tokens, dict(explanations), effort)
 
 
 def explanation(before: Mapping[str, str], now: Mapping[str, str]) -> str:

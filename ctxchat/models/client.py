@@ -141,6 +141,11 @@ class ModelClient:
         """Whether its provider can summarise a conversation: by the catalogue, for models called in Anthropic's form."""
         return anthropic.compacts(self.settings)
 
+    @property
+    def refers_to_tools(self) -> bool:
+        """Whether its server accepts references to tools, by its address; what a refusal changes was never accepted."""
+        return self._loads_tools_late
+
     def takes_back(self, reply: Message) -> bool:
         """Whether the thinking of this reply is sent back, as its provider's form allows."""
         return self.keeps_reasoning and dialects.takes_back(reply, self._dialect, self.name)

@@ -6,13 +6,14 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.grouping import single
+from ctxchat.core.grouping import group_messages, single
 from ctxchat.core.head import Head, ToolSpec
 from ctxchat.core.ledger import Ledger
-from ctxchat.core.messages import Message, Reasoning
+from ctxchat.core.messages import Message, Reasoning, ToolCall
 from ctxchat.core.prefix_break import UNKNOWN_PLACE
-from ctxchat.core.prefix_guard import PrefixGuard, SentRequest, request_of
+from ctxchat.core.prefix_guard import BY_REFERENCE, PrefixGuard, SentRequest, request_of
 from ctxchat.core.tokens import TokenCounter
+from ctxchat.core.tool_share import FIND_TOOL
 from ctxchat.core.view import compile
 
 words = st.lists(st.sampled_from(["hello", "the tide", "and the moon \ud800", "日本語"]), max_size=8)
@@ -108,3 +109,22 @@ def test_several_breaks_are_one_sum() -> None:
     broke = backoff.check("m", changed)
     assert broke and broke.cause == "pin p1, effort high"
     assert (broke.kept, broke.lost) == (0, sum(changed.tokens))
+
+
+def test_tools_that_were_found_and_are_told_in_another_form_are_a_break_with_its_cause() -> None:
+    """The same model at another address: what it was sent in words would go as references, or the other way round."""
+    said = (
+        Message(1, "user", "Put it there."),
+        Message(2, "assistant", "", (ToolCall("c", FIND_TOOL, "{}"),)),
+        Message(3, "tool", "what was found", call_id="c", name=FIND_TOOL),
+    )
+    ledger = Ledger(groups=group_messages(said))
+    view = compile(ledger, Head("You are a test."), TokenCounter())
+    in_words, referred = request_of(view, {}), request_of(view, {}, by_reference=True)
+    for first, then, cause in ((in_words, referred, BY_REFERENCE), (referred, in_words, f"{BY_REFERENCE} taken back")):
+        guard = PrefixGuard({})
+        kept = guard.remember("m", first)
+        assert guard.check("m", first) is None and PrefixGuard({"m": kept}).check("m", first) is None
+        for each in (guard, PrefixGuard({"m": kept})):
+            broke = each.check("m", then)
+            assert broke is not None and broke.cause == cause

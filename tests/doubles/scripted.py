@@ -147,6 +147,7 @@ class ScriptedModel:
         return self._binds_thinking
 
     compacts = False
+    refers_to_tools = False
 
     def takes_back(self, reply: Message) -> bool:
         """Whatever was thought, where it keeps any."""

@@ -87,6 +87,7 @@ class OfflineAssistant:
     name = OFFLINE_NAME
     address = ""
     keeps_reasoning = False
+    refers_to_tools = False
     may_queue = False
     binds_thinking = False
     compacts = False
