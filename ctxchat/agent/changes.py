@@ -65,7 +65,7 @@ class Changes:
 
     async def undo(self, change_id: str = "", groups: Sequence[str] = ()) -> ContextUsage:
         """Undo a change, the last one without an id; with `groups`, only the part of a compaction that covers them. Where what
-        comes back no longer fits, `over` of the returned gauge says by how much."""
+        comes back no longer fits, `excess` of the returned gauge says by how much."""
         async with self._lock.alone():
             ledger, at = self._conversation.ledger, self._conversation.clock.now()
             undone = find_change(ledger, change_id)

@@ -105,7 +105,7 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """Whether a turn or a compaction is under way."""
+        """Whether a turn, a compaction or a change is under way."""
         return self._lock.busy
 
     def mentioning(self, text: str) -> str:
@@ -174,7 +174,7 @@ class Session:
         return self._lock.stream(self.compaction.make_room)
 
     async def measure(self) -> ContextUsage:
-        """The gauge, compiled and measured anew; while a turn is under way, as last measured."""
+        """The gauge, compiled and measured anew; while the session is busy, as last measured."""
         return self._conversation.context_usage if self.busy else await self._conversation.refresh()
 
     async def seen_view(self) -> View:

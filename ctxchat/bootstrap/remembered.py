@@ -17,7 +17,7 @@ from ctxchat.storage.database import Database
 
 
 class StoredModelKnowledge:
-    """Fulfils `agent.knowledge.ModelKnowledgeStore`, a row a model. A store that refuses costs an estimate its precision,
+    """Fulfils `agent.model_knowledge.ModelKnowledgeStore`, a row a model. A store that refuses costs an estimate its precision,
     nothing else."""
 
     def __init__(self, database: Database) -> None:

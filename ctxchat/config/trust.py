@@ -154,7 +154,7 @@ def content(workspace: Path, held: Tree, prompts: Sequence[PromptFile] = ()) -> 
     try:
         _raise_if_too_long(held)
         files = named_files(root, held, marks, os.environ)
-        beside = dict(_prompt_marks(root, prompts, marks))
+        beside = dict(_prompt_marks(prompts, marks))
     except TooMuch as problem:
         lines = (f"cannot be trusted: {problem}", *held_lines(held))
         return Content(held, lines, secrets.token_hex(16), prompts=tuple(prompts), too_much=str(problem))
@@ -180,7 +180,7 @@ def _relative(path: Path, workspace: Path) -> str:
     return _shown(str(path.relative_to(workspace)) if path.is_relative_to(workspace) else str(path))
 
 
-def _prompt_marks(root: Path, prompts: Sequence[PromptFile], marks: Marks) -> Iterator[tuple[str, str]]:
+def _prompt_marks(prompts: Sequence[PromptFile], marks: Marks) -> Iterator[tuple[str, str]]:
     file_count = 0
     for prompt in prompts:
         files = skill_files(prompt)

@@ -42,7 +42,7 @@ def set_value(path: Path, key: str, value: object, *, known: KnownNames | None =
     if get(old, parts) == checked and type(get(old, parts)) is type(checked):
         return
     wanted_tree = overlay(without(old, parts), nested(parts, checked))
-    _write_first_valid(path, text, wanted_tree, _proposals(text, layout(text), parts, literal(checked)), key)
+    _write_first_valid(path, wanted_tree, _proposals(text, layout(text), parts, literal(checked)), key)
 
 
 def own_value(path: Path, key: str) -> object:
@@ -67,7 +67,7 @@ def unset_value(path: Path, key: str) -> None:
     parts = _parts(key)
     text, old = _read_settings(path)
     if get(old, parts) is not None:
-        _write_first_valid(path, text, without(old, parts), _removals(text, layout(text), parts), key)
+        _write_first_valid(path, without(old, parts), _removals(text, layout(text), parts), key)
 
 
 def _parts(key: str) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def _contradictions(path: Path, parts: KeyPath, value: Any, known: KnownNames) -
     return [f for f in contradictions(build(overlay(tree, nested(parts, value)))) if f.path not in before]
 
 
-def _write_first_valid(path: Path, text: str, wanted: dict[str, Any], proposals: Iterator[str], key: str) -> None:
+def _write_first_valid(path: Path, wanted: dict[str, Any], proposals: Iterator[str], key: str) -> None:
     """Write the first proposed text that parses to the tree `wanted`."""
     for proposal in proposals:
         try:

@@ -56,12 +56,11 @@ REFUSED = "refused"
 class ModelError(CtxchatError):
     """A model call failed.
 
-    `kind` is one of `overflow`, `rate_limit`, `quota`, `auth`, `settings` (what is set on
-    this side) and `limit` (a limit of spending), with which nothing was sent, `content_filter`, `not_found`,
-    `bad_request`, `timeout`, `connection`, `server`, `interrupted`, `empty`, `worker`, `prefix_changed` (thoughts are
-    bound to what came before them, and that is not what was sent). `status` is the HTTP status, 0 where there was none.
-    `code` and `body` are the provider's own words, for recognising an overflow. `retry_after` is in seconds, None where the
-    server did not say.
+    `kind` is one of `overflow`, `rate_limit`, `quota`, `auth`, `settings` (what is set on this side) and `limit` (a limit of
+    spending), with which nothing was sent, `content_filter`, `not_found`, `bad_request`, `timeout`, `connection`, `server`,
+    `interrupted`, `empty`, `worker`, `bad_summary`, `prefix_changed` (thoughts are bound to what came before them, and that is
+    not what was sent). `status` is the HTTP status, 0 where there was none. `code` and `body` are the provider's own words, for
+    recognising an overflow. `retry_after` is in seconds, None where the server did not say.
     """
 
     def __init__(

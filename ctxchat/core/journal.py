@@ -122,7 +122,8 @@ class SetupDeferred(msgspec.Struct, frozen=True, tag="setup_deferred", omit_defa
 
 class HeadSet(msgspec.Struct, frozen=True, tag="head_set", omit_defaults=True):
     """Entry: requests begin with this head from now on. It is the first head of the session, or a new one after the agent or the
-    instructions changed. `tokens` is its size by the counter of the model in use then; 0 where it was not counted."""
+    instructions changed, or a server refused tools. `tokens` is its size by the counter of the model in use then; 0 where it was
+    not counted."""
 
     head: Head
     tokens: int = 0

@@ -11,9 +11,6 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.messages import Group, own_words
 from ctxchat.core.tokens import Count
 
-BRIEF_REQUEST_CHARS = 60
-"""A request of at most this many characters, such as «go on», says too little by itself about what is wanted."""
-
 
 class Pending(msgspec.Struct, frozen=True):
     """The text at the end of a summary about open requests, and the ids of the groups that it quotes."""

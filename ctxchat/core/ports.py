@@ -152,11 +152,12 @@ class ModelPort(Protocol):
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
-        """Pieces, then exactly one ReplyEnd. Raises ModelError; never retries by itself."""
+        """Pieces, then exactly one ReplyEnd. Raises ModelError; never sends the same request again by itself."""
         ...
 
     def stated(self) -> Window:
-        """The context window without asking the server: from the settings, else from the catalogue, else assumed."""
+        """The context window without asking the server: from the settings, else from its provider's list or the catalogue, else
+        assumed."""
         ...
 
     async def window(self) -> Window:

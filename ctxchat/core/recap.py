@@ -21,7 +21,7 @@ from ctxchat.core.messages import Group, Message, attached, own_words
 from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import first_line, gist, use_of, words_of_answer, words_of_refusal
 
-MAX_ACTIVITY_TOKENS = 24
+MAX_ACTIVITY_LINES = 24
 LENGTHS = tuple(int(2_000 * 0.9**step) for step in range(40))
 """Candidate limits, in tokens, up to which a message of the person stays uncut; tried from the largest until all messages fit."""
 
@@ -295,7 +295,7 @@ def _message_line(message: Message) -> str:
 def recap(groups: Sequence[Group], max_tokens: int, count: Count) -> str:
     """The last actions in these groups of the record, a line each, in at most `max_tokens`; where room is short the oldest are
     left out."""
-    done = [line for g in groups[-MAX_ACTIVITY_TOKENS:] for line in _activity(g)][-MAX_ACTIVITY_TOKENS:]
+    done = [line for g in groups[-MAX_ACTIVITY_LINES:] for line in _activity(g)][-MAX_ACTIVITY_LINES:]
     while done and count("\n".join(["Done last:", *done])) > max_tokens:
         done = done[1:]
     return "\n".join(["Done last:", *done]) if done else ""

@@ -20,7 +20,7 @@ from ctxchat.core.overtaken import with_what_came_since
 from ctxchat.core.pending import NOTHING_PENDING, Pending, pending
 from ctxchat.core.ports import Written
 from ctxchat.core.quantities import percent, short
-from ctxchat.core.recap import MAX_ACTIVITY_TOKENS, person_said, recap
+from ctxchat.core.recap import MAX_ACTIVITY_LINES, person_said, recap
 from ctxchat.core.record import Digest, Evidence
 from ctxchat.core.tokens import Count
 
@@ -196,7 +196,7 @@ def of_less(edit: Edit, ledger: Ledger, back: Collection[str], count: Count, mem
     bare = summary_group(msgspec.structs.replace(digest, evidence=Evidence()), before, 0, count)
     seqs_back = (m.seq for g in before if g.id in back for m in g.messages if not m.synthetic)
     new_recap = (
-        recap([memory.shown(g) for g in groups[-MAX_ACTIVITY_TOKENS:]], count(digest.recap), count)
+        recap([memory.shown(g) for g in groups[-MAX_ACTIVITY_LINES:]], count(digest.recap), count)
         if digest.recap
         else ""
     )

@@ -21,7 +21,7 @@ from ctxchat.core.ledger import Change, Edit
 from ctxchat.core.masked_record import MaskedRecord
 from ctxchat.core.messages import Group, Image, Message, Part, Text
 from ctxchat.core.quantities import count
-from ctxchat.core.recap import MAX_ACTIVITY_TOKENS, recap
+from ctxchat.core.recap import MAX_ACTIVITY_LINES, recap
 from ctxchat.core.record import CompactionRecord, Digest, SideUsage, StepGain
 from ctxchat.core.secrets import masked
 from ctxchat.core.summaries import summary_group
@@ -323,7 +323,7 @@ class Building:
         if step.summary:
             digest, room = Digest(summary=step.summary), 0
         else:
-            visible = [g for cover in covers if (g := self._view.get(cover))][-MAX_ACTIVITY_TOKENS:]
+            visible = [g for cover in covers if (g := self._view.get(cover))][-MAX_ACTIVITY_LINES:]
             visible = [*map(MaskedRecord(masked).group, visible)]
             digest, room = Digest(recap=recap(visible, RECAP_TOKENS // 2, rough_count)), RECAP_TOKENS
         name = f"{self._session}-c{self.totals.compactions + 1}"

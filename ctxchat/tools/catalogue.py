@@ -36,7 +36,7 @@ def standard_tools(
 
     `sandbox` comes from `sandbox.find_sandbox` (or is `Sandbox()` for none), `environ` is what commands may see, without
     the keys in it but for `keep_environ`; with `asks_everything` no command is free. What nothing was handed in for is left
-    out: `remember` without a memory file, `recall` without both `search` and `fetch_text`.
+    out: `remember` without a memory file, `recall` without both `search` and `show`.
     """
     tools: list[ToolPort] = [ReadFile(seen, shows_images), ListFiles(), Glob(), Grep(), WriteFile(seen), EditFile(seen)]
     jobs = jobs or Jobs()

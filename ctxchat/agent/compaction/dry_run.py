@@ -162,7 +162,7 @@ LEARNED_FROM_COMPACTIONS = 3
 
 def seen_to_fill(ledger: Ledger, writer: str, usual: float) -> float:
     """The share of its room that the next summary of this model will probably take: the mean of its last ones in the session, or
-    else `usual`; 0 where none was seen."""
+    else `usual`, which is 0 where none was ever seen."""
     records = (c.record for c in ledger.compactions if c.record)
     shares = [r.filled for r in records if r.filled and r.model == writer][-LEARNED_FROM_COMPACTIONS:]
     return sum(shares) / len(shares) if shares else usual

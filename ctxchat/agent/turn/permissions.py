@@ -41,8 +41,9 @@ class Judgement(msgspec.Struct, frozen=True):
 
 def judge(tool: str, access_request: AccessRequest, mode: Mode, rules: Sequence[Rule], folder: str = "") -> Judgement:
     """The verdict on one call of `tool`. Deny rules come first. Then reading inside the workspace `folder` is allowed; a command
-    that only reads is too, if the sandbox can enforce that. The rest is decided by the mode, then by the rules, then by the
-    person. Guarded places are always asked about, except in mode `all` and where the mode denies the call."""
+    that only reads is too, except in mode `read-only`, if the sandbox can enforce that. The rest is decided by the mode, then by
+    the rules, then by the person. Guarded places are always asked about, except in mode `all` and where the mode denies the
+    call."""
     applicable = [rule for rule in rules if rule.folder in {"", folder}]
     denying = [rule for rule in applicable if rule.denies]
     forbidden = [(rule, _forbids(rule, tool, access_request, folder)) for rule in denying]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ctxchat.core.budget import Budget
 from ctxchat.core.clip import head
 from ctxchat.core.ledger import Entry
-from ctxchat.core.recap import MAX_ACTIVITY_TOKENS, recap
+from ctxchat.core.recap import MAX_ACTIVITY_LINES, recap
 from ctxchat.core.record import Digest
 from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.planning import Basis, fold_edit, is_summary
@@ -189,7 +189,7 @@ def recap_step(name: str, basis: Basis, entries: Sequence[Entry], budget: Budget
     known = merged_digest(basis.summaries)
     digest = Digest(
         summary=head(known.summary, summary_cap, count),
-        recap=recap([options.memory.shown(ledger.group(g)) for g in fold[-MAX_ACTIVITY_TOKENS:]], recap_cap, count),
+        recap=recap([options.memory.shown(ledger.group(g)) for g in fold[-MAX_ACTIVITY_LINES:]], recap_cap, count),
         evidence=evidence_after(ledger, fold, options.memory),
     )
     edit = fold_edit(ledger, fold, digest, evidence_cap, options, files_tokens=files_room(basis, budget))

@@ -18,7 +18,7 @@ from ctxchat.core.view import View
 class Pipeline:
     """Lossless steps first and a summary last, if built in that order. A step that needs a summary ends the plan.
 
-    Gains are those of each step in its place: leaving one out or adding one means planning again, with `chosen`.
+    Gains are those of each step in its place: leaving one out or adding one means planning again, with `with_steps`.
     """
 
     label = "one step after another until it fits"

@@ -45,7 +45,8 @@ LOGGED_IN = (
 class LoginAuth(httpx2.Auth):
     """Names the person to a server with the access token of their login, and refreshes that when it expires or is refused.
     Sessions that share a login do so one after the other: most servers take each refresh token only once. For the same reason a
-    refresh goes on when the request that wanted it is given up; `finish` waits for it. `plain` is what it is sent by."""
+    refresh goes on when the request that wanted it is given up; `wait_for_refresh` waits for it. `plain` is what it is sent
+    by."""
 
     def __init__(self, store: LoginStore, url: str, login: StoredLogin, plain: httpx2.AsyncClient) -> None:
         self._store, self._url, self._login, self._plain = store, url, login, plain

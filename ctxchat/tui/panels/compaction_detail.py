@@ -28,7 +28,7 @@ TABS = ("summary", "facts", "messages", "diff", "record")
 class CompactionReport(VerticalScroll, can_focus=False):
     """The record of one compaction as text, laid out for the width there is."""
 
-    _one: CompactionEntry | None = None
+    _entry: CompactionEntry | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(markup=False)
