@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 import pytest
+from acp.schema import AcceptElicitationResponse
 
 from ctxchat.acp.updates import compaction_over
 from ctxchat.core.record import CompactionRecord
@@ -177,3 +178,27 @@ def test_nothing_is_used_that_the_library_will_take_away() -> None:
     line = [sys.executable, "-W", "error::DeprecationWarning", "-c", every]
     ran = subprocess.run(line, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+class FormEditor(Editor):
+    """Answers forms with a fixed text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forms: list[dict[str, Any]] = []
+
+    async def create_elicitation(self, *_: Any, **asked: Any) -> AcceptElicitationResponse:
+        self.forms.append(asked)
+        return AcceptElicitationResponse(action="accept", content={"answer": "Pier 9"})
+
+
+async def test_a_question_of_the_agent_is_a_form_where_the_editor_has_them(harbour: Home) -> None:
+    script = [calls(call("ask_user", question="Which pier?")), says("ok")]
+    with serving(script) as double:
+        form = FormEditor()
+        able = {"elicitation": {"form": {}}}
+        async with editing(harbour, *model_options(double), editor=form, able=able) as editor:
+            session = await begun(editor, harbour.work)
+            assert await editor.say(session, "go") == "end_turn"
+        (answer,) = [m["content"] for m in double.requests[1].body["messages"] if m["role"] == "tool"]
+    assert len(form.forms) == 1 and "Pier 9" in answer
