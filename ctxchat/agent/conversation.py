@@ -18,7 +18,7 @@ from ctxchat.agent.session_config import SessionConfig
 from ctxchat.agent.spending_budget import SpendingBudget
 from ctxchat.core.automatic import Automatic
 from ctxchat.core.backoff import Backoff
-from ctxchat.core.budget import Budget, Window, make_budget
+from ctxchat.core.budget import Budget, Window, make_budget, working_limit
 from ctxchat.core.cache import Beginning, CacheRules, cache_state, found_beginnings, marked_lengths
 from ctxchat.core.cache_state import CacheState
 from ctxchat.core.calibration import Anchor, Mix, total
@@ -190,7 +190,7 @@ class Conversation(JournalWriter):
     def budget(self) -> Budget:
         """The token budget with the window as known now."""
         o, step = self.options, self._price_step
-        working = o.working_limit or (step.above if step else 0)
+        working = working_limit(self.window.tokens, o.working_limit, step.above if step else 0)
         return make_budget(self.window, o.output_reserved, o.compression_trigger, o.target, o.section_budgets, working)
 
     @property

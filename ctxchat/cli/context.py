@@ -13,7 +13,15 @@ from ctxchat.cli.common import common_options, emit, flags, run_async, table, te
 from ctxchat.core.context_usage import ContextUsage, fixed, overhead
 from ctxchat.core.quantities import short
 from ctxchat.presentation.cache_text import cache_lines
-from ctxchat.presentation.usage_text import PARTS, gauge_words, is_measured, share, starts_words, window_words
+from ctxchat.presentation.usage_text import (
+    PARTS,
+    gauge_words,
+    is_measured,
+    share,
+    starts_words,
+    window_words,
+    working_limit_words,
+)
 
 
 @click.command("context")
@@ -42,7 +50,8 @@ def command(session: str, draft: str) -> None:
         emit(context_json(found, context_usage))
         return
     click.echo(f"{gauge_words(context_usage)[0]} tokens")
-    click.echo(f"{window_words(context_usage)}; {starts_words(context_usage)}")
+    why = f" ({why})" if (why := working_limit_words(context_usage)) else ""
+    click.echo(f"{window_words(context_usage)}; {starts_words(context_usage)}{why}")
     for line in cache_lines(context_usage.cache, time.time()):
         click.echo(f"cache: {line}")
     rows = [

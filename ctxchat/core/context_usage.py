@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from ctxchat.core.automatic import Automatic
-from ctxchat.core.budget import Budget, WindowSource
+from ctxchat.core.budget import Budget, WindowSource, WorkingLimitSource
 from ctxchat.core.cache_state import NOTHING_KNOWN, CacheState
 from ctxchat.core.calibration import Anchor, Calibration, Mix
 from ctxchat.core.prefix_break import PrefixBreak
@@ -81,7 +81,8 @@ class ContextUsage(msgspec.Struct, frozen=True, tag="context", omit_defaults=Fal
     of the last prompt without saying so. `automatic` is whether compaction starts by itself. `breaks` is where the next request
     does not begin as the one before did, None where it does; `cache` what its server holds of it.
     `price_step` is the first length from which all of a request costs more, None where none is known; `working_limit` is where a
-    compaction is due though more would fit, 0 where nothing says so.
+    compaction is due though more would fit, and `working_limit_source` who says so; 0 where nobody does, or where the settings
+    let the window be filled (`configured`).
     """
 
     model: str
@@ -109,6 +110,7 @@ class ContextUsage(msgspec.Struct, frozen=True, tag="context", omit_defaults=Fal
     cache: CacheState = NOTHING_KNOWN
     price_step: PriceRise | None = None
     working_limit: int = 0
+    working_limit_source: WorkingLimitSource = ""
     forecast_span: tuple[int, int] | None = None
 
     @property
@@ -201,7 +203,8 @@ def measure(
         price=counting.price,
         automatic=automatic,
         refused_window=budget.window.refused,
-        working_limit=budget.working,
+        working_limit=budget.working.tokens,
+        working_limit_source=budget.working.source,
     )
 
 

@@ -37,7 +37,8 @@ class Options(StrategyOptions, frozen=True):
     `tool_result_tokens` caps one result in the view (and never more than a quarter of the limit); the rest goes to a file.
     `micro_trigger` and `full_trigger` act between the rounds of a turn, at most `reactive_per_turn` times. `section_budgets` are
     of single sections, by name. `working_limit` is where a compaction is due though more would fit, 0 for where the model's price
-    rises first. `prepare_cost` is what a summary made ahead may cost in US dollars.
+    rises first, and for `LARGE_WINDOW_LIMIT` at most in a large window.
+    `prepare_cost` is what a summary made ahead may cost in US dollars.
     """
 
     output_reserved: int = 4096

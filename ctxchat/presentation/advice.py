@@ -16,7 +16,7 @@ from ctxchat.core.journal import SessionState
 from ctxchat.core.record import CompactionRecord
 from ctxchat.presentation.effects import with_marks
 from ctxchat.presentation.text import short
-from ctxchat.presentation.usage_text import PARTS, count, percent
+from ctxchat.presentation.usage_text import PARTS, count, percent, working_limit_words
 
 MIN_TURNS_BETWEEN = 3
 """Fewer turns than this between two automatic compactions, on average, are too few."""
@@ -104,6 +104,11 @@ def _often(context_usage: ContextUsage, state: SessionState, context: ContextSet
     said = f"{len(lately)} compactions in the last {count(now - lately[0] + 1, 'turn')}."
     higher = min(0.95, round(context.compression_trigger + 0.1, 2))
     at = with_marks(context_usage, compression_trigger=higher).trigger_tokens
+    if at <= context_usage.trigger_tokens and (why := working_limit_words(context_usage)):
+        return Advice(
+            f"{said} The trigger stands at {short(at)} ({why}): a higher context.working_limit gives room.",
+            "context.working_limit",
+        )
     if at <= context_usage.trigger_tokens:
         return Advice(
             f"{said} The trigger is as high as this window of {short(context_usage.window)} allows: a larger window gives room.",

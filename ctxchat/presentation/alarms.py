@@ -13,7 +13,14 @@ from ctxchat.core.view import View
 from ctxchat.presentation.cache_text import held_words
 from ctxchat.presentation.inventory import Row, offenders
 from ctxchat.presentation.text import short
-from ctxchat.presentation.usage_text import break_words, budget_words, is_measured, money, starts_words
+from ctxchat.presentation.usage_text import (
+    break_words,
+    budget_words,
+    is_measured,
+    money,
+    starts_words,
+    working_limit_words,
+)
 
 CHANGEABLE: tuple[SectionName, ...] = tuple(name for name in SECTIONS if name not in OVERHEAD or name == "memory")
 """Parts whose messages and files a person can make smaller."""
@@ -90,7 +97,8 @@ def _marks(context_usage: ContextUsage) -> list[str]:
         return [words]
     inside = int(inside_tokens(context_usage, automatic.inside))
     within = [f"  inside a turn from {short(inside)}"] if inside else []
-    return [f"╷ {words}", *within, f"╎ down to {short(context_usage.target_tokens)}"]
+    why = [f"  {why}"] if (why := working_limit_words(context_usage)) else []
+    return [f"╷ {words}", *why, *within, f"╎ down to {short(context_usage.target_tokens)}"]
 
 
 def _capital(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ctxchat.core.cache_state import CacheBreak, CacheState, Hold, NextCall, PrefixRewrite
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.presentation.text import clock, one_line, short
-from ctxchat.presentation.usage_text import about, count, money
+from ctxchat.presentation.usage_text import about, count, money, working_limit_words
 
 MAX_CAUSE_CHARS = 120
 """Characters of a cause that are shown."""
@@ -98,6 +98,8 @@ def cache_sentences(context_usage: ContextUsage, now: float) -> str:
         said.append(f"The next message takes about {cold}.")
     if context_usage.price_step:
         said.append(step_words(context_usage))
+    if why := working_limit_words(context_usage):
+        said.append(f"Compaction is due at {short(context_usage.trigger_tokens)}: {why}.")
     if words := broke_words(cache):
         said.append(f"It {words}.")
     return " ".join(said)

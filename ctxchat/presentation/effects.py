@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from ctxchat.config.option_table import Option
-from ctxchat.core.budget import Window, make_budget
+from ctxchat.core.budget import Window, WorkingLimit, make_budget, working_limit
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.sections import OUTSIDE, Section
 from ctxchat.core.view import Item, View
 from ctxchat.presentation.text import short
-from ctxchat.presentation.usage_text import PARTS, percent
+from ctxchat.presentation.usage_text import PARTS, WORKING_LIMITS, percent
 
 SHARE = "share of the limit"
 
@@ -39,7 +39,7 @@ def with_marks(context_usage: ContextUsage, **given: float) -> ContextUsage:
         int(given.get("output_reserved", context_usage.reserved_output)),
         float(given.get("compression_trigger", context_usage.trigger_tokens / context_usage.limit)),
         float(given.get("target", context_usage.target_tokens / (context_usage.working_limit or context_usage.limit))),
-        working=int(given.get("working_limit", context_usage.working_limit)),
+        working=_working_limit(context_usage, window),
     )
     trigger = budget.trigger if {"compression_trigger", "max_tokens", "output_reserved"} & set(given) else None
     free = max(0, budget.window.tokens - budget.reserved - context_usage.used)
@@ -55,8 +55,18 @@ def with_marks(context_usage: ContextUsage, **given: float) -> ContextUsage:
         pressure=context_usage.used / budget.limit,
         trigger_tokens=context_usage.trigger_tokens if trigger is None else trigger,
         target_tokens=budget.target,
+        working_limit=budget.working.tokens,
+        working_limit_source=budget.working.source,
         sections=sections,
     )
+
+
+def _working_limit(context_usage: ContextUsage, window: int) -> WorkingLimit:
+    """The working limit in a window of another size."""
+    if context_usage.working_limit_source == "configured":
+        return WorkingLimit(context_usage.working_limit, "configured")
+    step = context_usage.price_step
+    return working_limit(window, price_step=step.above if step else 0)
 
 
 def _share(key: str, value: float, context_usage: ContextUsage) -> str:
@@ -90,6 +100,14 @@ def _reserved(value: Any, context_usage: ContextUsage, view: View) -> str:
     clamped = ", the most that is kept free here" if after.reserved_output < value else ""
     kept = f"{short(after.reserved_output)}{clamped}; " if clamped else ""
     return f"{kept}{short(after.limit)} left for the prompt"
+
+
+def _working(value: Any, context_usage: ContextUsage, view: View) -> str:
+    if value:
+        return _of_limit(value, context_usage, view)
+    step = context_usage.price_step
+    working = working_limit(context_usage.window, price_step=step.above if step else 0)
+    return f"{short(working.tokens)}, {WORKING_LIMITS[working.source]}" if working.source else ""
 
 
 def _messages(value: Any, context_usage: ContextUsage, view: View) -> str:
@@ -135,6 +153,7 @@ WORDS: dict[str, Callable[[Any, ContextUsage, View], str]] = {
     "context.max_tokens": _window,
     "context.output_reserved": _reserved,
     "context.keep_recent": _messages,
+    "context.working_limit": _working,
     "context.min_messages": _count,
     "context.summary_max_tokens": _of_limit,
     "context.facts_max_tokens": _of_limit,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from ctxchat.core.automatic import standing_words
-from ctxchat.core.budget import WindowSource
+from ctxchat.core.budget import WindowSource, WorkingLimitSource
 from ctxchat.core.context_usage import ContextUsage, fixed, overhead, starts_at
 from ctxchat.core.quantities import brief as brief  # handed on: figures and their nouns go together
 from ctxchat.core.quantities import count as count
@@ -47,6 +47,12 @@ SOURCES: dict[WindowSource, str] = {
     "learned": "learned from a rejection",
     "family": "as its family",
     "assumed": "assumed",
+}
+
+WORKING_LIMITS: dict[WorkingLimitSource, str] = {
+    "configured": "context.working_limit",
+    "price_step": "where the price rises",
+    "large_window": "default for large windows",
 }
 
 _LEARNED: dict[WindowSource, str] = {
@@ -288,7 +294,10 @@ def _what_starts(context_usage: ContextUsage) -> tuple[str, ...]:
         return ("Compaction cannot help.",)
     left, asks = context_usage.trigger_tokens - context_usage.used, context_usage.automatic.standing == "asks"
     if left > 0:
-        return (f"Compaction {'asks' if asks else 'starts'} after {short(left)} more.",)
+        why = (
+            f" (at {short(context_usage.trigger_tokens)}, {why})" if (why := working_limit_words(context_usage)) else ""
+        )
+        return (f"Compaction {'asks' if asks else 'starts'} after {short(left)} more{why}.",)
     return ("Compaction is due, and asks first." if asks else "Compaction is due.",)
 
 
@@ -339,6 +348,14 @@ def starts_words(context_usage: ContextUsage) -> str:
         return standing_words(context_usage.automatic)
     asks = " asks" if context_usage.automatic.standing == "asks" else ""
     return f"compaction{asks} from {short(context_usage.trigger_tokens)}"
+
+
+def working_limit_words(context_usage: ContextUsage) -> str:
+    """Why compaction starts though the window would hold more: `default for large windows`; empty where it starts at the usual
+    share of the limit, or not by itself."""
+    if not context_usage.automatic.at_trigger or context_usage.trigger_tokens != context_usage.working_limit:
+        return ""
+    return WORKING_LIMITS.get(context_usage.working_limit_source, "")
 
 
 def starts_with_draft(context_usage: ContextUsage) -> bool:

@@ -26,6 +26,7 @@ CONTEXT_FIELDS: dict[str, type | tuple[type, ...]] = {
     "session": str, "model": str, "window": int, "window_source": str, "reserved_output": int, "limit": int, "used": int,
     "estimated": bool, "pressure": (int, float), "trigger_tokens": int, "target_tokens": int,
     "forecast_turns": (int, float, type(None)), "compactions": int, "cost_usd": (int, float), "sections": list,
+    "working_limit": int, "working_limit_source": str,
 }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxchat.core.budget import Budget, Window, make_budget
+from ctxchat.core.budget import Budget, Window, WorkingLimit, make_budget
 from ctxchat.core.calibration import Anchor, Mix, level
 from ctxchat.core.context_usage import (
     ContextUsage,
@@ -83,7 +83,7 @@ def test_a_working_limit_is_where_room_is_made_and_lets_nothing_begin_later(
     window: int, trigger: float, target: float, working: int
 ) -> None:
     usual = make_budget(Window(window, "loaded"), 0, trigger, target)
-    budget = make_budget(Window(window, "loaded"), 0, trigger, target, working=working)
+    budget = make_budget(Window(window, "loaded"), 0, trigger, target, working=WorkingLimit(working))
     if not 0 < working < usual.limit:
         assert budget == usual
         return

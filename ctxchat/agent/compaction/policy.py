@@ -157,8 +157,9 @@ class AutoCompactPolicy:
             working=budget.working,
         )
         ways = "A higher context.compression_trigger or a" if higher.trigger > budget.trigger else "A"
+        ways = "A higher context.working_limit" if budget.trigger == budget.working.tokens else f"{ways} larger window"
         text = "The window fills again right after each compaction, so automatic compaction stops."
-        return (Notice("warning", f"{text} {ways} larger window would give room. {AGAIN}"),)
+        return (Notice("warning", f"{text} {ways} would give room. {AGAIN}"),)
 
     # ── what is said instead of a compaction ──
 

@@ -187,7 +187,7 @@ class ContextSettings(Table, frozen=True):
         int,
         opt(
             "Compaction is due here, though the window would hold more; 0 for where the model's price rises with the length of a "
-            "request, where it does.",
+            "request, but 272,000 at most in a window of more than 400,000.",
             unit="tokens",
             effect="Lower: requests are cheaper and quicker, compaction comes earlier. As large as the window: it may be filled.",
             ge=0,
