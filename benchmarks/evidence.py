@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from benchmarks.history import Planted, SessionController
+from benchmarks.history import Planted, SyntheticWork
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Budget, Window
 from ctxchat.core.grouping import group_messages
@@ -79,7 +79,7 @@ def _summary(ledger: Ledger, plan: Plan, options: PlanOptions) -> str:
 def run(way: Way, evidence_tokens: int, at: Sequence[int]) -> dict[int, tuple[dict[str, float], int]]:
     """Shares kept by kind after these passes, and the tokens of the summary section then."""
     work, options = (
-        SessionController(seed=7),
+        SyntheticWork(seed=7),
         PlanOptions(
             counter=TokenCounter(), recent_results=0, facts_max_tokens=evidence_tokens, keep_recent=8, keep_turns=2
         ),

@@ -23,7 +23,7 @@ class Planted(msgspec.Struct, frozen=True):
     decisions: tuple[str, ...]
 
 
-class SessionController:
+class SyntheticWork:
     """Agent work turn by turn. The same seed gives the same history."""
 
     def __init__(self, seed: int = 1) -> None:

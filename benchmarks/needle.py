@@ -25,7 +25,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.evidence import FRAME, Way, shown, summarised, window_only
-from benchmarks.history import SessionController
+from benchmarks.history import SyntheticWork
 from ctxchat.bootstrap.recall import Recollection
 from ctxchat.core.budget import Budget, Window
 from ctxchat.core.grouping import group_messages
@@ -60,7 +60,7 @@ class Needle(msgspec.Struct, frozen=True):
     again: bool = False
 
 
-class Haystack(SessionController):
+class Haystack(SyntheticWork):
     """Agent work with facts in it, each said once."""
 
     def __init__(self, seed: int) -> None:

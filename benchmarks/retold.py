@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.history import SessionController
+from benchmarks.history import SyntheticWork
 from ctxchat.bootstrap.recall import Recollection
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Changed, Sealed
@@ -52,7 +52,7 @@ class Asked(msgspec.Struct, frozen=True):
     answer: str
 
 
-class Retold(SessionController):
+class Retold(SyntheticWork):
     """Agent work about a few things, each with its own drafts, edits, corrections and renamed functions."""
 
     def __init__(self, seed: int) -> None:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.history import SessionController
+from benchmarks.history import SyntheticWork
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.journal import Sealed
 from ctxchat.core.messages import Group, Message
@@ -46,7 +46,7 @@ def fill(database: Database, messages: int) -> int:
     """Sessions of about 4,000 messages each; how many messages there are."""
     held = 0
     while held < messages:
-        work = SessionController(seed=held)
+        work = SyntheticWork(seed=held)
         work.turns(SESSION_TURNS, rounds=4, lines=12)
         groups = group_messages(work.messages)
         sessions.create(database, title=f"work {held}", records=[Sealed(groups)])

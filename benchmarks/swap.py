@@ -17,12 +17,13 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.history import SessionController
+from benchmarks.history import SyntheticWork
 from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import SessionConfig
+from ctxchat.agent.session_parts import SessionParts
 from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.agent.turn.tool_runner import ToolRunner
 from ctxchat.bootstrap.shared import SystemClock
@@ -109,7 +110,7 @@ class Gaps:
 
 def filled(database: Database, messages: int) -> str:
     """A stored session of so many messages."""
-    work = SessionController()
+    work = SyntheticWork()
     while len(work.messages) < messages:
         work.turns(50, rounds=4, lines=32)
     return sessions.create(database, records=[Sealed(group_messages(work.messages[:messages]))])
@@ -127,7 +128,8 @@ def opened(database: Database, name: str, writer: Writer, prepare: bool) -> Sess
     config = SessionConfig(system="You help.", context_sources=Around(), open_model=lambda _: model, options=options)
     conversation = Conversation(stored.journal, stored.state, model, clock, config, tools=())
     compactor = Compactor(conversation, summariser=writer)
-    return Session(conversation, tool_runner, compactor, Hooks((), conversation, compactor, Recorded()), config)
+    hooks = Hooks((), conversation, compactor, Recorded())
+    return Session(SessionParts(conversation, tool_runner, compactor, hooks), config)
 
 
 async def swapped(folder: Path, messages: int, *, prepare: bool) -> Row:

@@ -30,17 +30,16 @@ class Aside(msgspec.Struct, frozen=True):
 
 
 class Asides:
-    """Asks questions beside one session. `read_only` says why the session may not be written, empty where it may."""
+    """Asks questions beside one session."""
 
-    def __init__(self, conversation: Conversation, read_only: str) -> None:
+    def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._read_only = read_only
 
     async def ask(self, question: str, earlier: Sequence[Aside] = ()) -> AsyncGenerator[str, None]:
         """The answer as it arrives, to a question placed after the conversation and the `earlier` asides. Raises ModelError where
         there is no answer, and SessionBusy in a read-only session, where its cost could not be recorded."""
-        if self._read_only:
-            raise SessionBusy(self._read_only)
+        if read_only := self._conversation.journal.read_only:
+            raise SessionBusy(read_only)
         conversation, model = self._conversation, self._conversation.model
         opening, *following = (*(text for aside in earlier for text in (aside.question, aside.answer)), question)
         request = await request_so_far(conversation, MAX_ASIDE_TOKENS)

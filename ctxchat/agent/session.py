@@ -14,20 +14,17 @@ from functools import partial
 from ctxchat.agent.asides import Asides
 from ctxchat.agent.attachments import Attachments
 from ctxchat.agent.changes import Changes
-from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.compaction.preview import Preview
-from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit
 from ctxchat.agent.file_undo import Files
 from ctxchat.agent.handoff import Handoff
-from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session_config import Configure, SessionConfig
 from ctxchat.agent.session_lock import SessionLock
+from ctxchat.agent.session_parts import SessionParts
 from ctxchat.agent.setup import Setup
 from ctxchat.agent.spending_budget import SpendingBudget
 from ctxchat.agent.titles import write_title
 from ctxchat.agent.turn.fallback import Fallback
-from ctxchat.agent.turn.tool_runner import ToolRunner
 from ctxchat.agent.turn.turn import NextSteeringMessage, Turn, no_steering_message
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError
@@ -48,35 +45,31 @@ class Session:
 
     def __init__(
         self,
-        conversation: Conversation,
-        tool_runner: ToolRunner,
-        compactor: Compactor,
-        hooks: Hooks,
+        parts: SessionParts,
         config: SessionConfig,
         *,
         configure: Configure | None = None,
         files: WorkspaceFiles | None = None,
         person_commands: PersonCommands | None = None,
-        read_only: str = "",
         notices: Sequence[str] = (),
     ) -> None:
+        conversation, tool_runner, compactor = parts.conversation, parts.tool_runner, parts.compactor
+        self._parts = parts
         self._conversation = conversation
         self._tool_runner = tool_runner
         self.permissions = tool_runner.approvals
-        self._hooks = hooks
-        tool_runner.call_hooks = hooks
-        self._lock = SessionLock(conversation, hooks, read_only, config.listener)
-        self.read_only = read_only
+        tool_runner.call_hooks = parts.hooks
+        self._lock = SessionLock(conversation, parts.hooks, config.listener)
         self.notices = tuple(notices)
         self.attachments = Attachments(conversation, tool_runner.mask)
-        self.setup = Setup(conversation, self._lock, tool_runner, compactor, hooks, config, configure)
+        self.setup = Setup(parts, self._lock, config, configure)
         self._fallback = Fallback(conversation, self.setup)
         self.compaction = compactor
         self.planner = compactor.planner
         self.policy = compactor.policy
         self.changes = Changes(conversation, self._lock, compactor.policy, compactor.planner.memory)
         self.handoff = Handoff(conversation, self._lock, compactor.planner)
-        self.asides = Asides(conversation, read_only)
+        self.asides = Asides(conversation)
         self.files = Files(conversation, self._lock, files) if files else None
         self.person_commands = person_commands
         """Runs commands that the person types; None where there can be none."""
@@ -87,6 +80,11 @@ class Session:
     def id(self) -> str:
         """The session's id."""
         return self._conversation.journal.session
+
+    @property
+    def read_only(self) -> str:
+        """Why nothing can be written to the session; empty where that is possible."""
+        return self._conversation.journal.read_only
 
     @property
     def state(self) -> SessionState:
@@ -134,12 +132,9 @@ class Session:
 
     def _new_turn(self, next_steering_message: NextSteeringMessage, emit: Emit) -> Turn:
         return Turn(
-            self._conversation,
-            self._tool_runner,
-            self.compaction,
+            self._parts,
             self._fallback,
             self.setup,
-            self._hooks,
             self.files,
             next_steering_message,
             emit,
@@ -212,7 +207,7 @@ class Session:
     async def _close_parts(self) -> tuple[Notice, ...]:
         notices: list[Notice] = []
         try:
-            notices += () if self.read_only else await self._hooks.end_session()
+            notices += () if self.read_only else await self._parts.hooks.end_session()
         finally:
             await self.compaction.close()
             if self.background:

@@ -21,7 +21,7 @@ CLOSING_TIMEOUT_S = 1.0
 
 
 class SessionLock:
-    """The lock of one conversation. `read_only` says why nobody may write to it; empty where that is possible.
+    """The lock of one conversation.
 
     During a turn or a compaction, which are long, others are refused. During a change (a setting, a title), which is short, they
     wait. `listener` gets each event before the reader of the stream.
@@ -31,7 +31,6 @@ class SessionLock:
         self,
         conversation: Conversation,
         hooks: Hooks,
-        read_only: str,
         listener: Callable[[Stamped], None] | None = None,
     ) -> None:
         self._conversation = conversation
@@ -42,7 +41,11 @@ class SessionLock:
         self._under_way = False
         self._seq = 0
         self._newest_event: Event | None = None
-        self.read_only = read_only
+
+    @property
+    def read_only(self) -> str:
+        """Why nobody may write to the session; empty where that is possible."""
+        return self._conversation.journal.read_only
 
     @property
     def busy(self) -> bool:

@@ -12,14 +12,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from ctxchat.agent.compaction.compactor import Compactor
-from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import to_the_end
-from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.model_knowledge import ModelKnowledge
 from ctxchat.agent.session_config import Configure, SessionConfig, next_model
 from ctxchat.agent.session_lock import SessionLock
-from ctxchat.agent.turn.tool_runner import ToolRunner
+from ctxchat.agent.session_parts import SessionParts
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.journal import AgentChosen, EffortChosen, ModelChosen, SetupDeferred
@@ -46,24 +43,21 @@ class Setup:
 
     def __init__(
         self,
-        conversation: Conversation,
+        parts: SessionParts,
         lock: SessionLock,
-        tool_runner: ToolRunner,
-        compactor: Compactor,
-        hooks: Hooks,
         config: SessionConfig,
         configure: Configure | None,
     ) -> None:
-        self._conversation = conversation
+        self._conversation = parts.conversation
         self._lock = lock
-        self._tool_runner = tool_runner
-        self._compactor = compactor
-        self._hooks = hooks
+        self._tool_runner = parts.tool_runner
+        self._compactor = parts.compactor
+        self._hooks = parts.hooks
         self._config = config
         self._configure = configure
         self._late = False  # settings were edited during a turn
         self._limits = config.spending
-        compactor.follow_deferred = self._follow_deferred
+        parts.compactor.follow_deferred = self._follow_deferred
         self.fallback_answers = False
         """Whether a fallback answers in the turn under way, in place of the chosen model."""
         self.doubted: set[str] = set()

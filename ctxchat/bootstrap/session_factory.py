@@ -20,6 +20,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import SessionConfig
+from ctxchat.agent.session_parts import SessionParts
 from ctxchat.agent.spending_budget import SpendingBudget, TaskBudget
 from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.agent.turn.permissions import stricter
@@ -151,14 +152,14 @@ class SubAgents:
 
 
 class ReadOnlyJournal:
-    """A `JournalPort` whose every write, and every read for a request, raises SessionBusy with the reason `why`."""
+    """A `JournalPort` whose every write, and every read for a request, raises SessionBusy with the reason `read_only`."""
 
-    def __init__(self, session: str, why: str) -> None:
+    def __init__(self, session: str, read_only: str) -> None:
         self.session = session
-        self._why = why
+        self.read_only = read_only
 
     async def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise SessionBusy(self._why, "Close the other window, or fork the session.")
+        raise SessionBusy(self.read_only, "Close the other window, or fork the session.")
 
     write = keep = spill = attach = attached = _refuse
 
@@ -170,12 +171,10 @@ _ONLY_READ = "This session was opened to be read only."
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """A session as loaded from the store. `read_only` is the reason why it cannot be written (empty where it can), `problems`
-    name what was damaged or cut off."""
+    """A session as loaded from the store; `problems` name what was damaged or cut off."""
 
     journal: JournalPort
     state: SessionState
-    read_only: str = ""
     problems: tuple[str, ...] = ()
 
 
@@ -242,7 +241,7 @@ class Opening:
         shared, state = self._shared, stored.state
         self._configuring.kept = lambda: state.setup_deferred.settings
         agent, agent_notices = remembered(self._configuring, state.agent)
-        model = self._model(agent, state, reading=bool(stored.read_only))
+        model = self._model(agent, state, reading=bool(stored.journal.read_only))
         self._configuring.first = model.name
         await asyncio.to_thread(model.stated)  # the first call reads the large model catalogue
         settings = self._configuring.settings(agent)[0]
@@ -281,26 +280,17 @@ class Opening:
         )
         self._conversation, self._policy = conversation, compactor.policy
         folder = str(private_files.session_folder(shared.database.folder, session))
-        own = self._above is None and not stored.read_only  # a person opened it, and it can be written
+        own = self._above is None and not stored.journal.read_only  # a person opened it, and it can be written
+        commands = self._hook_commands(folder)
+        hooks = Hooks(config.hooks, conversation, compactor, commands, str(shared.workspace), self._caller)
         opened = Session(
-            conversation,
-            tool_runner,
-            compactor,
-            Hooks(
-                config.hooks,
-                conversation,
-                compactor,
-                self._hook_commands(folder),
-                str(shared.workspace),
-                self._caller,
-            ),
+            SessionParts(conversation, tool_runner, compactor, hooks),
             config,
             configure=self._configuring,
             files=checkpoints if own else None,
             person_commands=PersonShell(shared.sandbox, os.environ, str(shared.workspace), folder, shared.masking)
             if own
             else None,
-            read_only=stored.read_only,
             notices=(*missed, *stored.problems, *agent_notices, *self._notices, *telemetry_notices, *config.notices),
         )
         if opened.files and state.ledger.groups and (recovered := await opened.files.recover()):
@@ -363,12 +353,12 @@ class Opening:
             opened = await database.run(open_journal, database, session, keep_empty)
         except StorageError as problem:  # another has it, or a page it would be written to is damaged
             return await self._load_read_only(session, str(problem))
-        return Stored(opened.journal, opened.state, "", opened.problems)
+        return Stored(opened.journal, opened.state, opened.problems)
 
     async def _load_read_only(self, session: str, why: str) -> Stored:
         """Without holding it: what others write meanwhile is not seen."""
         loaded = await self._shared.database.run(loading.load_state, self._shared.database, session)
-        return Stored(ReadOnlyJournal(session, why), loaded.state, why, loaded.problems)
+        return Stored(ReadOnlyJournal(session, why), loaded.state, loaded.problems)
 
     def _model(self, agent: str | None, state: SessionState | None = None, *, reading: bool = False) -> ModelPort:
         """The model to begin with: that of the flags, else the one a stored session went on with, at its address, else the

@@ -418,11 +418,16 @@ class WorkspaceFiles(Protocol):
 
 
 class JournalPort(Protocol):
-    """The journal of one session, open for writing. One call is one transaction."""
+    """The journal of one session. One call is one transaction; where nothing can be written, each raises SessionBusy."""
 
     @property
     def session(self) -> str:
         """The session's id."""
+        ...
+
+    @property
+    def read_only(self) -> str:
+        """Why nothing can be written; empty where that is possible."""
         ...
 
     async def write(self, *records: Record) -> None:

@@ -29,6 +29,8 @@ class Opened(msgspec.Struct, frozen=True):
 class Journal:
     """The journal of the session with the id `session`, whose lock it holds. `begin_journal` and `open_journal` make it."""
 
+    read_only = ""
+
     def __init__(self, database: Database, session: str, lock: private_files.Lock, keep_empty: bool = False) -> None:
         self._database = database
         self.session = session

@@ -15,6 +15,7 @@ from ctxchat.agent.hooks import CommandRunner, Hooks, Ran
 from ctxchat.agent.model_knowledge import ModelKnowledgeStore
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import Configure, ContextSources, FallbackOf, SessionConfig
+from ctxchat.agent.session_parts import SessionParts
 from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.agent.turn.tool_runner import ToolRunner
 from ctxchat.core.errors import StorageError, ToolError
@@ -54,6 +55,8 @@ class MemoryJournal:
         self.broken: Container[int] = ()
         self.calls = 0
         self.watch: Callable[[int, bool], None] = lambda number, done: None
+
+    read_only = ""
 
     @property
     def session(self) -> str:
@@ -271,10 +274,7 @@ class Desk:
         self.compactor = Compactor(self.conversation, summariser=summariser, files_now=files_now, prices=prices)
         self.hooks = Hooks(hooks, self.conversation, self.compactor, run or Recorded())
         self.session = Session(
-            self.conversation,
-            self.tool_runner,
-            self.compactor,
-            self.hooks,
+            SessionParts(self.conversation, self.tool_runner, self.compactor, self.hooks),
             self.config,
             configure=configure,
             files=files,

@@ -18,6 +18,7 @@ from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import SessionConfig
+from ctxchat.agent.session_parts import SessionParts
 from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.agent.turn.tool_runner import ToolRunner
 from ctxchat.core.budget import Window
@@ -38,6 +39,8 @@ OPTIONS = Options(keep_recent=2, prepare=False, auto_compact="off", stream_figur
 
 class Deadly:
     """A journal that ends the process once its `at`-th call is done."""
+
+    read_only = ""
 
     def __init__(self, journal: Journal, at: int) -> None:
         self._journal, self._at = journal, at
@@ -83,7 +86,8 @@ def session_of(journal: Deadly, state: object, model: ScriptedModel) -> Session:
     )
     conversation = Conversation(journal, state, model, clock, config, tools=tool_runner.specs)  # type: ignore[arg-type]
     compactor = Compactor(conversation, summariser=Writer("## Goal\nAnswer."))
-    return Session(conversation, tool_runner, compactor, Hooks((), conversation, compactor, Recorded()), config)
+    hooks = Hooks((), conversation, compactor, Recorded())
+    return Session(SessionParts(conversation, tool_runner, compactor, hooks), config)
 
 
 async def work(folder: Path, at: int, *, begin: bool) -> None:

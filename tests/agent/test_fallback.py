@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from ctxchat.agent.session import Session
+from ctxchat.agent.session_parts import SessionParts
 from ctxchat.core.budget import Window
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import ModelError, UsageError
@@ -171,8 +172,8 @@ async def test_summaries_beside_a_fallback_are_written_as_the_settings_say_by_no
         return Writer()
 
     edited = msgspec.structs.replace(table.config, summariser_of=writer_of)
-    parts = (table.conversation, table.tool_runner, table.compactor, table.hooks, table.config)
-    session = Session(*parts, configure=lambda agent, model: edited)
+    parts = SessionParts(table.conversation, table.tool_runner, table.compactor, table.hooks)
+    session = Session(parts, table.config, configure=lambda agent, model: edited)
     await session.setup.adapt()
     async with aclosing(session.send("hello")) as events:
         assert [e.event.text async for e in events if isinstance(e.event, TurnFinished)] == ["ok"]

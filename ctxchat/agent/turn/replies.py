@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from ctxchat.agent.attachments import images_for
-from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.compaction.overflow_recovery import OverflowRecovery
-from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit
-from ctxchat.agent.hooks import Hooks
+from ctxchat.agent.session_parts import SessionParts
 from ctxchat.agent.turn.fallback import Fallback
 from ctxchat.agent.turn.in_flight import InFlight
 from ctxchat.agent.turn.model_calls import ArrivingReply, TokenTally, stream_reply
@@ -39,19 +37,17 @@ class Replies:
 
     def __init__(
         self,
-        conversation: Conversation,
-        compactor: Compactor,
+        parts: SessionParts,
         in_flight: InFlight,
         fallback: Fallback,
-        hooks: Hooks,
         emit: Emit,
         before: str,
     ) -> None:
-        self._conversation = conversation
-        self._compactor = compactor
+        self._conversation = parts.conversation
+        self._compactor = parts.compactor
+        self._hooks = parts.hooks
         self._open = in_flight
         self._fallback = fallback
-        self._hooks = hooks
         self._emit = emit
         self._before = before
         self._refused = 0  # how often something was left out of a refused request

@@ -14,18 +14,16 @@ from contextlib import suppress
 import msgspec
 
 from ctxchat.agent.attachments import saved_image, weights
-from ctxchat.agent.compaction.compactor import Compactor
-from ctxchat.agent.conversation import Conversation
 from ctxchat.agent.emitting import Emit, to_the_end
 from ctxchat.agent.file_undo import Files
-from ctxchat.agent.hooks import Hooks
+from ctxchat.agent.session_parts import SessionParts
 from ctxchat.agent.setup import Setup
 from ctxchat.agent.titles import title_of
 from ctxchat.agent.turn.fallback import Fallback
 from ctxchat.agent.turn.in_flight import CANCELLED, FAILED, LAST_ROUND, InFlight
 from ctxchat.agent.turn.replies import Replies
 from ctxchat.agent.turn.tool_round import Stuck, ToolRounds
-from ctxchat.agent.turn.tool_runner import CallOutcome, ToolRunner
+from ctxchat.agent.turn.tool_runner import CallOutcome
 from ctxchat.core.errors import CtxchatError, ModelError, StorageError
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -61,26 +59,24 @@ class Turn:
 
     def __init__(
         self,
-        conversation: Conversation,
-        tool_runner: ToolRunner,
-        compactor: Compactor,
+        parts: SessionParts,
         fallback: Fallback,
         setup: Setup,
-        hooks: Hooks,
         files: Files | None,
         next_steering_message: NextSteeringMessage,
         emit: Emit,
     ) -> None:
-        self._conversation = conversation
-        self._tool_runner = tool_runner
-        self._compactor = compactor
+        self._parts = parts
+        self._conversation = parts.conversation
+        self._tool_runner = parts.tool_runner
+        self._compactor = parts.compactor
+        self._hooks = parts.hooks
         self._fallback = fallback
         self._setup = setup
-        self._hooks = hooks
         self._files = files
         self._next_steering_message = next_steering_message
         self._emit = emit
-        self._open = InFlight(conversation, tool_runner.begun)
+        self._open = InFlight(parts.conversation, parts.tool_runner.begun)
         self._rounds = 0
         self._began = 0.0
 
@@ -225,7 +221,7 @@ class Turn:
     async def _rounds_until_done(self, before: str) -> TurnStatus:
         """Run rounds until a reply calls nothing, or their number is used up. Only a cancel leaves something open."""
         conversation, emit = self._conversation, self._emit
-        replies = Replies(conversation, self._compactor, self._open, self._fallback, self._hooks, emit, before)
+        replies = Replies(self._parts, self._open, self._fallback, emit, before)
         calls = ToolRounds(conversation, self._tool_runner, self._open, self._files, emit)
         try:
             if conversation.ledger.head is None:
