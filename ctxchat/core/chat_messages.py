@@ -1,4 +1,9 @@
-"""Messages of other programs' lists: how they are read, what stands for some of them, and lists as JSON text and back."""
+"""The messages of a list that a program hands to `core.chat_lists.compact`: reading them, the types of messages that a compaction
+puts in place of others, and such lists as JSON text and back.
+
+The messages that stand for others are dicts in OpenAI's form, so a program can send them as they are; what they replaced is kept
+in attributes beside.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +20,15 @@ from ctxchat.core.record import Digest
 from ctxchat.core.strategies.planning import PlanOptions
 
 MessageT = TypeVar("MessageT")
-"""What the caller's messages are: dicts in OpenAI's form, or objects whose `model_dump` gives that form."""
+"""The type of the caller's messages: dicts in OpenAI's form, or objects whose `model_dump` gives that form."""
 
 _STORED = "ctxchat"
-"""The key under which the JSON of a list keeps what a message stands for."""
+"""The key of the field that holds a stand-in's attributes in JSON text."""
 
 
 class StandIn(dict[str, Any]):
-    """A message that stands for others: as JSON one like any other, and known by its type. `originals` are the messages it stands
-    for, as they were given; none for the result that was made up for a call which nobody answered."""
+    """A message that stands for others. `originals` are the messages it stands for, as the caller gave them; empty for a tool
+    result that was added because a call had none."""
 
     def __init__(self, message: Wire, originals: Iterable[Any]) -> None:
         super().__init__(message)
@@ -31,13 +36,16 @@ class StandIn(dict[str, Any]):
 
 
 class Shortened(StandIn):
-    """A tool's result in head and tail."""
+    """A tool's result of which only the beginning and the end are left."""
 
 
 class Continued(msgspec.Struct, frozen=True):
-    """Where a compaction ended, for the next one to go on from: the ledger without the system prompt, each message as it was
-    given (by number, from 1, those of the system prompt first), the list that was given back behind the system prompt, and what
-    was counted and found so far, by which counter."""
+    """The state of a compaction at its end, so that the next one need not start over.
+
+    `ledger` holds the conversation without the system prompt. `record` are the caller's messages by their number, the system
+    prompt's first. `shown` is the list that was returned, without the system prompt. `options` hold token counts and facts that
+    were found, and `count` is the function that counted, since another one makes them void.
+    """
 
     ledger: Ledger
     record: Sequence[Any]
@@ -47,11 +55,11 @@ class Continued(msgspec.Struct, frozen=True):
 
 
 class Summary(StandIn):
-    """The user message that stands for messages that were folded.
+    """A summary: the user message that stands for the messages that were folded.
 
-    `unread` are the places in `originals` of messages that no model has read for the summary: code alone wrote of them. Where the
-    type was lost (the list went through `json.dumps`) the next compaction takes it for something the person said: `to_json`
-    keeps it.
+    `digest` has its parts as values. `unread` are the indexes in `originals` of messages that no model has read, because code
+    alone wrote about them. `json.dumps` loses this type, and the next compaction would then take the summary for something the
+    person said; `to_json` keeps it.
     """
 
     def __init__(self, message: Wire, originals: Iterable[Any], digest: Digest, unread: Iterable[int] = ()) -> None:
@@ -61,22 +69,22 @@ class Summary(StandIn):
         self.continued: Continued | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"continued": None}  # a copy is worked out anew where it is needed
+        return vars(self) | {"continued": None}  # large, and only saves time: a pickled or copied summary works without
 
 
 def originals(messages: Sequence[MessageT]) -> list[MessageT]:
-    """The list with every summary and shortened result taken back: the messages it stands for, in its place."""
-    found = [original for m in messages for original in (m.originals if isinstance(m, StandIn) else (m,))]
-    return cast("list[MessageT]", found)
+    """The list with each summary and shortened result replaced by the messages it stands for."""
+    whole = [original for m in messages for original in (m.originals if isinstance(m, StandIn) else (m,))]
+    return cast("list[MessageT]", whole)
 
 
 def to_json(messages: Sequence[object]) -> str:
-    """The list as JSON text, with all that its summaries stand for: `from_json` gives it back. Raises ImportProblem."""
+    """The list as JSON text, including the messages that its summaries stand for; `from_json` reads it. Raises ImportProblem."""
     return json.dumps([_stored(message, number) for number, message in enumerate(as_list(messages), 1)])
 
 
 def from_json(text: str | bytes) -> list[dict[str, Any]]:
-    """The list that `to_json` made this text of, to go on with. Raises ImportProblem."""
+    """The list that `to_json` wrote. Raises ImportProblem for any other text."""
     try:
         stored = json.loads(text)
         return [_restored(message) for message in as_list(stored)]
@@ -85,14 +93,14 @@ def from_json(text: str | bytes) -> list[dict[str, Any]]:
 
 
 def as_list(given: object, what: str = "messages") -> list[Any]:
-    """What a caller gave as a list. Raises ImportProblem for what is none."""
+    """An argument as a list; `what` names it in the error. Raises ImportProblem where it is not a sequence of items."""
     if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
         return list(cast("Iterable[Any]", given))
     raise ImportProblem(f"{what} are a {type(cast(object, given)).__name__}, not a list")
 
 
 def read_message(given: object, seq: int) -> Message:
-    """A message of the caller's. Raises ImportProblem for whatever is none."""
+    """One of the caller's messages as our value, with the number `seq`. Raises ImportProblem where it is no message."""
     wire = _wire(given, seq)
     try:
         return from_wire(wire, seq)
@@ -103,6 +111,7 @@ def read_message(given: object, seq: int) -> Message:
 
 
 def _wire(given: object, seq: int) -> Mapping[str, Any]:
+    """A message as a dict in OpenAI's form. Raises ImportProblem, which names it by its number `seq`."""
     if isinstance(given, Mapping):
         return cast("Mapping[str, Any]", given)
     dump = getattr(given, "model_dump", None)
@@ -115,6 +124,7 @@ def _wire(given: object, seq: int) -> Mapping[str, Any]:
 
 
 def _stored(given: object, number: int) -> Wire:
+    """A message as a dict for JSON, with a stand-in's attributes in a field of their own."""
     wire = dict(_wire(given, number))
     if isinstance(given, StandIn):
         kept: Wire = {"originals": [_stored(one, number) for one in given.originals]}
@@ -125,6 +135,7 @@ def _stored(given: object, number: int) -> Wire:
 
 
 def _restored(stored: Wire) -> Wire:
+    """The message that `_stored` made this dict of."""
     kept = stored.pop(_STORED, None)
     if kept is None:
         return stored

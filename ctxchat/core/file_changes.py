@@ -1,6 +1,8 @@
-"""What happened to the files of a folder, as values: states, changes, checkpoints, and what taking some of them back comes to.
+"""Values and pure functions for undoing what the agent did to files.
 
-A checkpoint is the change one call made; it names contents by digest. Reads no file: the store and the folder are `tools`'.
+A `Checkpoint` records the files that one tool call changed, each by its state before and after; contents are named by digest.
+`net` joins several checkpoints into one change for each path, and `restoring` works out what taking them back would do, given
+what is on the disk now. Reads no file: `tools.checkpoints` has the contents, `agent.file_undo` carries out.
 """
 
 from __future__ import annotations
@@ -14,13 +16,18 @@ from ctxchat.core.expressions import expression
 
 FileKind = Literal["file", "link", "folder"]
 _PATH_WORD = expression(r"[\w./@+~%-]+")
+"""Matches what may be a path in a command line."""
 
 ChangeWord = Literal["created", "deleted", "changed", "renamed", "mode"]
 
 
 class FileState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What stands at a path. `mode` are the permission bits, `digest` names the content (of a link: where it points; of a folder:
-    empty), `size` is in bytes. A file whose content was not kept has `kept` False; its digest still tells two of them apart."""
+    """What is at a path at some moment.
+
+    `mode` is the permission bits, `digest` names the content (of a link: its target; empty for a folder), `size` is in bytes.
+    `kept` is False where the store has no copy of the content, because it is too large or could not be read; the digest still
+    tells versions apart.
+    """
 
     kind: FileKind
     mode: int = 0
@@ -30,8 +37,11 @@ class FileState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class FileChange(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One path before and after (None: nothing was there). Lines `added` and `removed` where both sides are text. `path` is
-    relative to the workspace, with `/`; one that is no UTF-8 begins with NUL and stands for its bytes in Latin-1."""
+    """The state of one path before and after (None: nothing was there).
+
+    `added` and `removed` count lines, where both sides are text. `path` is relative to the workspace, with `/`; a path that is
+    not UTF-8 begins with NUL, and each character behind that is a byte (Latin-1).
+    """
 
     path: str
     before: FileState | None = None
@@ -41,7 +51,7 @@ class FileChange(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def word(self) -> ChangeWord:
-        """What happened, in a word."""
+        """What happened to the path, as one word (a rename is two changes; see `pairs`)."""
         if self.before is None or self.after is None:
             return "created" if self.before is None else "deleted"
         same = (self.before.kind, self.before.digest) == (self.after.kind, self.after.digest)
@@ -54,12 +64,12 @@ class FileChange(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True, tag="checkpoint"):
-    """Entry of the journal: a call changed files, or a person took such changes back.
+    """A journal entry: a tool call changed files, or a person took such changes back (or redid them).
 
-    `seq` is the place in the record where it came about: what has a lower one was said before. `call_id` is the call's, empty
-    where it was a person or a call that was cut off. `undoes` are the ids of the checkpoints that
-    this one took back; `change` is the rewind it is part of, where there is one. `unnamed` are the paths among its changes that
-    the call does not name: a person may have changed them while it ran.
+    `seq` is the number that the next message had then, so it tells which messages came before. `call_id` is empty for a person's
+    undo and for a call that was cut off. `undoes` are the ids of the checkpoints that this one took back, and `change` the id of
+    the rewind of the conversation it is part of, if any; `at` is a time (ISO 8601). `unnamed` are the changed paths that the call
+    does not mention: a person may have changed them while it ran.
     """
 
     id: str
@@ -74,8 +84,8 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True, tag="checkpoin
 
 
 class Net(msgspec.Struct, frozen=True):
-    """What several checkpoints come to for one path. `meddled`: a person worked on it between two of them; `unnamed`: one of
-    the calls does not name it."""
+    """What several checkpoints together did to one path. `meddled`: somebody else changed it between two of them; `unnamed`: at
+    least one of the calls does not mention it."""
 
     change: FileChange
     meddled: bool = False
@@ -83,7 +93,7 @@ class Net(msgspec.Struct, frozen=True):
 
 
 class Mine(msgspec.Struct, frozen=True):
-    """A path where a person worked since: `now` is what stands there (None: nothing)."""
+    """A path that a person has changed since the agent did; `now` is what is there (None: nothing)."""
 
     path: str
     now: FileState | None
@@ -95,12 +105,13 @@ class Mine(msgspec.Struct, frozen=True):
 
 
 class Restoring(msgspec.Struct, frozen=True):
-    """What taking back checkpoints would do.
+    """What taking back some checkpoints would do.
 
-    `undoes` are their ids, oldest first, `first` and `last` the turns they are of. `changes` are from what the turns left to what
-    stood there before. `mine` are the paths among them that a person changed since, `unnamed` those of files that would go or
-    be overwritten although no call names them, so that a person may have made them while it ran; `lost` are paths that stay as
-    they are: their content, the earlier or the present one, is not kept.
+    `undoes` are their ids, oldest first, `first` and `last` the numbers of their turns. `changes` lead from what is on the disk
+    now to what was there before the checkpoints. `mine` are the paths among them that a person has changed since. `unnamed` are
+    those that would be removed or overwritten although a call that changed them does not mention them, so they may be a person's.
+    `lost` are paths that cannot be taken back and stay as they are, because the store lacks their earlier or their present
+    content.
     """
 
     undoes: tuple[str, ...]
@@ -113,84 +124,89 @@ class Restoring(msgspec.Struct, frozen=True):
 
     @property
     def doubtful(self) -> frozenset[str]:
-        """The paths at which something of a person's stands, or may."""
+        """The paths whose present content is a person's work, or may be."""
         return frozenset({*(m.path for m in self.mine), *self.unnamed})
 
 
 Keep = Literal["mine", "copy", "none"]
-"""What becomes of files that a person changed, or may have: they stay as they are, are restored with their present version
-beside, or are restored."""
+"""What to do with doubtful files: keep them as they are (`mine`), restore them and keep a copy of the present version beside
+(`copy`), or just restore them (`none`)."""
 
 
 def unnamed(changes: Sequence[FileChange], texts: Iterable[str], workspace: str) -> tuple[str, ...]:
-    """The paths of files that came about or were changed while a call ran whose `texts` name neither them nor a folder that came
-    about with them. Nobody knows who did that: the call, or a person meanwhile."""
+    """The changed files that a call does not mention: neither they nor a new folder around them stands in `texts`, the texts of
+    its arguments. They may have been changed by the call or by a person while it ran; nobody knows."""
     words = {word for text in texts for word in (text, *_PATH_WORD.findall(text))}
-    names = {word.removeprefix(f"{workspace}/").removeprefix("./").rstrip("/") for word in words}
-    new = {c.path for c in changes if c.before is None and c.after and c.after.kind == "folder"}
+    mentioned = {word.removeprefix(f"{workspace}/").removeprefix("./").rstrip("/") for word in words}
+    new_folders = {c.path for c in changes if c.before is None and c.after and c.after.kind == "folder"}
 
     def named(path: str) -> bool:
         parts = path.split("/")
-        above = path.rpartition("/")[0]
-        return any("/".join(parts[n:]) in names for n in range(len(parts))) or (above in new and named(above))
+        parent = path.rpartition("/")[0]
+        by_name = any("/".join(parts[n:]) in mentioned for n in range(len(parts)))
+        return by_name or (parent in new_folders and named(parent))
 
     return tuple(c.path for c in changes if c.after and c.after.kind != "folder" and not named(c.path))
 
 
 def checkpoints_in_force(checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
-    """Those of calls that are in force: not taken back, or brought back since."""
-    gone = taken_back(checkpoints)
-    return tuple(c for c in checkpoints if not c.undoes and c.id not in gone)
+    """The checkpoints of calls whose changes hold: never taken back, or redone since."""
+    undone = taken_back(checkpoints)
+    return tuple(c for c in checkpoints if not c.undoes and c.id not in undone)
 
 
 def redoable(checkpoints: Sequence[Checkpoint]) -> Checkpoint | None:
-    """The last taking back that is in force, None for none."""
-    gone = taken_back(checkpoints)
+    """The newest undo that holds, which is the one a redo would reverse; None where there is none."""
+    undone = taken_back(checkpoints)
     return next(
-        (c for c in reversed(checkpoints) if c.undoes and c.id not in gone and not is_redo(c, checkpoints)), None
+        (c for c in reversed(checkpoints) if c.undoes and c.id not in undone and not is_redo(c, checkpoints)), None
     )
 
 
 def taken_back(checkpoints: Sequence[Checkpoint]) -> frozenset[str]:
-    """Ids of what was taken back and not brought back since."""
-    known = {c.id: c for c in checkpoints}
-    gone: set[str] = set()
+    """The ids of checkpoints that were taken back and not redone since, undone undos included."""
+    by_id = {c.id: c for c in checkpoints}
+    undone: set[str] = set()
     for checkpoint in checkpoints:
-        for name in checkpoint.undoes:
-            gone.add(name)
-            if name in known:
-                gone.difference_update(known[name].undoes)
-    return frozenset(gone)
+        for taken in checkpoint.undoes:
+            undone.add(taken)
+            if taken in by_id:  # it was an undo itself, so what it took back holds again
+                undone.difference_update(by_id[taken].undoes)
+    return frozenset(undone)
 
 
 def is_redo(checkpoint: Checkpoint, among: Sequence[Checkpoint]) -> bool:
-    """It brought back what another one had taken back."""
+    """True for a redo: a checkpoint that took back another one which is an undo."""
     return any(c.undoes for c in among if c.id in checkpoint.undoes)
 
 
 def last_turn(checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
-    """Those in force of the newest turn that has any."""
-    found = checkpoints_in_force(checkpoints)
-    return tuple(c for c in found if c.turn == found[-1].turn)
+    """The checkpoints in force of the newest turn that has any."""
+    holding = checkpoints_in_force(checkpoints)
+    return tuple(c for c in holding if c.turn == holding[-1].turn)
 
 
 def since(checkpoints: Sequence[Checkpoint], seq: int) -> tuple[Checkpoint, ...]:
-    """Those in force that came about after this place in the record."""
+    """The checkpoints in force that were made after the message numbered `seq`."""
     return tuple(c for c in checkpoints_in_force(checkpoints) if c.seq > seq)
 
 
 def net(checkpoints: Iterable[Checkpoint]) -> dict[str, Net]:
-    """What these come to, path by path. What was created and deleted again is not among them, unless a person worked on it."""
-    found: dict[str, Net] = {}
+    """What some checkpoints, oldest first, together did, by path. A path that is in the end as it was before is left out, unless
+    a person worked on it meanwhile."""
+    nets: dict[str, Net] = {}
     for checkpoint in checkpoints:
         for change in checkpoint.changes:
-            earlier = found.get(change.path)
-            new = change.path in checkpoint.unnamed
-            found[change.path] = _merged_change(earlier, change, new) if earlier else Net(change, unnamed=new)
-    return {path: one for path, one in found.items() if one.meddled or one.change.before != one.change.after}
+            earlier = nets.get(change.path)
+            unnamed_here = change.path in checkpoint.unnamed
+            nets[change.path] = (
+                _join_change(earlier, change, unnamed_here) if earlier else Net(change, unnamed=unnamed_here)
+            )
+    return {path: each for path, each in nets.items() if each.meddled or each.change.before != each.change.after}
 
 
-def _merged_change(earlier: Net, change: FileChange, unnamed: bool) -> Net:
+def _join_change(earlier: Net, change: FileChange, unnamed: bool) -> Net:
+    """Two successive changes of a path as one. Where the second does not start from what the first left, somebody meddled."""
     first = earlier.change
     meddled = earlier.meddled or first.after != change.before
     joined = FileChange(
@@ -202,76 +218,83 @@ def _merged_change(earlier: Net, change: FileChange, unnamed: bool) -> Net:
 def restoring(
     checkpoints: Sequence[Checkpoint], now: Mapping[str, FileState | None], kept: Iterable[str] = ()
 ) -> Restoring:
-    """What taking these back would do where this stands at their paths `now`. `kept` are digests the store has."""
-    has = frozenset(kept)
+    """What taking these checkpoints back would do. `now` is the present state of each of their paths (None or absent: nothing is
+    there); `kept` are the digests of the contents that the store has."""
+    stored = frozenset(kept)
     changes: list[FileChange] = []
     mine: list[Mine] = []
     lost: list[str] = []
-    doubtful: list[str] = []
-    for path, one in net(checkpoints).items():
-        left, wanted = one.change.after, one.change.before
-        stands = now.get(path)
-        if stands == wanted:
+    unnamed_paths: list[str] = []
+    for path, each in net(checkpoints).items():
+        left, wanted = each.change.after, each.change.before
+        present = now.get(path)
+        if present == wanted:
             continue
-        missing = wanted is not None and wanted.digest and (not wanted.kept or wanted.digest not in has)
-        if missing or (stands is not None and not stands.kept):
+        missing = wanted is not None and wanted.digest and (not wanted.kept or wanted.digest not in stored)
+        if missing or (present is not None and not present.kept):  # unkept: what is there now could not be brought back
             lost.append(path)
             continue
-        changes.append(FileChange(path, stands, wanted, one.change.removed, one.change.added))
-        if stands != left or one.meddled:
-            mine.append(Mine(path, stands))
-        elif one.unnamed and stands is not None:
-            doubtful.append(path)
+        changes.append(FileChange(path, present, wanted, each.change.removed, each.change.added))
+        if present != left or each.meddled:
+            mine.append(Mine(path, present))
+        elif each.unnamed and present is not None:
+            unnamed_paths.append(path)
     turns = [c.turn for c in checkpoints] or [0]
-    names = tuple(c.id for c in checkpoints)
-    return Restoring(names, min(turns), max(turns), tuple(changes), tuple(mine), tuple(lost), tuple(doubtful))
+    ids = tuple(c.id for c in checkpoints)
+    return Restoring(ids, min(turns), max(turns), tuple(changes), tuple(mine), tuple(lost), tuple(unnamed_paths))
 
 
 def changes_to_make(wanted: Restoring, keep: Keep) -> tuple[FileChange, ...]:
-    """What is done of what was looked at: without a person's files where they keep them, and without folders these lie in."""
+    """The changes that are carried out: where `keep` is `mine`, without the doubtful files and without removing folders that hold
+    some."""
     if keep != "mine":
         return wanted.changes
-    stays = wanted.doubtful
+    kept_paths = wanted.doubtful
     return tuple(
         c
         for c in wanted.changes
-        if c.path not in stays and not (c.after is None and any(path.startswith(f"{c.path}/") for path in stays))
+        if c.path not in kept_paths
+        and not (c.after is None and any(path.startswith(f"{c.path}/") for path in kept_paths))
     )
 
 
 def made_last(checkpoints: Sequence[Checkpoint]) -> str:
-    """When files were changed last that can be taken back; empty where none were."""
-    found = checkpoints_in_force(checkpoints)
-    return found[-1].at if found else ""
+    """The time of the newest checkpoint that can be taken back; empty where there is none."""
+    holding = checkpoints_in_force(checkpoints)
+    return holding[-1].at if holding else ""
 
 
 def files_words(changes: Iterable[FileChange]) -> str:
-    """`2 files changed +10 −3`, `1 file created +4 −0`, empty for nothing. Folders do not count where files do."""
-    told = list(changes)
-    told = [c for c in told if not is_folder(c)] or told
-    if not told:
+    """Changes in a few words for a person: `2 files changed +10 −3`, `1 file created +4 −0`; empty for none. Folders count only
+    where nothing else changed."""
+    counted = list(changes)
+    counted = [c for c in counted if not is_folder(c)] or counted
+    if not counted:
         return ""
-    words = {c.word for c in told}
+    words = {c.word for c in counted}
     word = {"mode": "changed"}.get(only, only) if len(words) == 1 and (only := next(iter(words))) else "changed"
-    thing = "folder" if all(is_folder(c) for c in told) else "file"
-    added, removed = sum(c.added for c in told), sum(c.removed for c in told)
+    thing = "folder" if all(is_folder(c) for c in counted) else "file"
+    added, removed = sum(c.added for c in counted), sum(c.removed for c in counted)
     lines = f" +{added} −{removed}" if added or removed else ""
-    return f"{len(told):,} {thing}{'' if len(told) == 1 else 's'} {word}{lines}"
+    return f"{len(counted):,} {thing}{'' if len(counted) == 1 else 's'} {word}{lines}"
 
 
 def is_folder(change: FileChange) -> bool:
-    """Nothing but folders is concerned."""
+    """True where the path was and is a folder, as far as something is there at all."""
     return all(state is None or state.kind == "folder" for state in (change.before, change.after))
 
 
 def pairs(changes: Sequence[FileChange]) -> list[tuple[FileChange, str]]:
-    """The changes for a list, folders left out where they hold files; what was only moved once, with where it came from (empty
-    for the others)."""
-    gone = {c.before.digest: c for c in changes if c.after is None and c.before and c.before.kind == "file"}
+    """The changes as a list shows them, each with the path it was moved from (empty where it was not moved).
+
+    A file that was deleted and one that was created with the same content are one row, a move. Folders are left out where files
+    changed.
+    """
+    deleted = {c.before.digest: c for c in changes if c.after is None and c.before and c.before.kind == "file"}
     moved: dict[str, FileChange] = {}
     for change in changes:
-        if change.before is None and change.after and change.after.kind == "file" and change.after.digest in gone:
-            moved[change.path] = gone.pop(change.after.digest)
+        if change.before is None and change.after and change.after.kind == "file" and change.after.digest in deleted:
+            moved[change.path] = deleted.pop(change.after.digest)
     sources = {c.path for c in moved.values()}
     shown = [c for c in changes if c.path not in sources]
     shown = [c for c in shown if not is_folder(c)] or shown

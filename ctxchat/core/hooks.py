@@ -1,6 +1,7 @@
-"""Hooks: what to do when something happens. Which of them act at a moment, and when they may again. Pure.
+"""Hooks as values (an event, a condition, an action), and the decision which of them act now. Pure.
 
-Knows no command, no session and no settings file; `agent.hooks` carries out what is decided here.
+A person sets hooks up in the settings (docs/hooks.md): at an event of a session, and where the condition holds, the action is
+carried out. Knows no command, no session and no settings file; `agent.hooks` carries out the actions.
 """
 
 from __future__ import annotations
@@ -33,18 +34,22 @@ HookEvent = Literal[
 UNSTREAMED: frozenset[HookEvent] = frozenset(
     {"tool_failed", "round_finished", "approval_needed", "command_called", "subagent_started", "subagent_finished"}
 )
-"""Of these no event of a session tells: hooks are asked about each where it is due."""
+"""Hook events that are not in a session's stream of events: the code where they happen calls the hooks itself."""
 
 ASKED = UNSTREAMED | {"tool_started", "compaction_started"}
-"""Where the answer of a command in any form counts."""
+"""Hook events at which a command's answer is waited for and obeyed: it may stop or change what is about to happen."""
 
 # ── conditions ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """What conditions are about. `context_pressure` is used / limit, `tool_calls` those of the turn so far, `message_count`
-    the messages of the conversation in view; `session_calls` and `session_messages` are those of the whole session, in view or
-    not. `tool_name` is empty where the event is not about a tool."""
+    """The figures that conditions are compared with, as they are at an event.
+
+    `context_pressure` is the share of the usable window that is filled (used / limit). `turn_count` counts turns of the session,
+    `tool_calls` calls of the present turn, `message_count` messages that the model still sees; `session_calls` and
+    `session_messages` count over the whole session, compacted ones included. `tool_name` is empty where the event is not about a
+    tool.
+    """
 
     context_pressure: float = 0.0
     turn_count: int = 0
@@ -56,8 +61,10 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class When(msgspec.Struct, frozen=True, omit_defaults=True, rename={"not_": "not"}):
-    """All that is given must hold; nothing given always holds. Numbers mean `at least`, but `every`: turns whose number it
-    divides. `tool_name` may have wildcards."""
+    """A condition: all of its parts that are given must hold, so one without parts always holds.
+
+    Numbers mean `at least`, except `every`, which means turns whose number it divides. `tool_name` may have wildcards.
+    """
 
     context_pressure: float | None = None
     turn_count: int | None = None
@@ -73,8 +80,8 @@ class When(msgspec.Struct, frozen=True, omit_defaults=True, rename={"not_": "not
 
 
 def holds(when: When, moment: Moment) -> bool:
-    """True when every part of the condition that is given holds. `any_of` of nothing never does, `all_of` of nothing does."""
-    least = (
+    """True when every part of the condition that is given holds. An empty `any_of` never holds, an empty `all_of` always does."""
+    minimums = (
         (when.context_pressure, moment.context_pressure),
         (when.turn_count, moment.turn_count),
         (when.tool_calls, moment.tool_calls),
@@ -82,7 +89,7 @@ def holds(when: When, moment: Moment) -> bool:
         (when.session_calls, moment.session_calls),
         (when.session_messages, moment.session_messages),
     )
-    if any(wanted is not None and there < wanted for wanted, there in least):
+    if any(minimum is not None and actual < minimum for minimum, actual in minimums):
         return False
     if when.every and (moment.turn_count == 0 or moment.turn_count % when.every):
         return False
@@ -100,16 +107,20 @@ def holds(when: When, moment: Moment) -> bool:
 
 
 class CompactContext(msgspec.Struct, frozen=True):
-    """Make room, with another strategy than usual where one is named; `instructions` are for the summary."""
+    """Action: compact the conversation. `strategy` is a strategy's name, empty for the one that is set; `instructions` say what
+    the summary should contain."""
 
     strategy: str = ""
     instructions: str = ""
 
 
 class RunCommand(msgspec.Struct, frozen=True):
-    """Run a command line, ended after `timeout` seconds. `show_output`: what it prints becomes a note for the model. `sandbox`:
-    as the model's commands run; else as the person. `form` is whose input it is given and whose answer it gives; in Claude Code's
-    `matcher` says for which tools, starts or compactions. `background`: nobody waits for it, and it decides nothing."""
+    """Action: run a command line, stopped after `timeout` seconds.
+
+    `show_output`: its output becomes a note for the model. `sandbox`: it runs shut in like the model's commands, otherwise with
+    the person's own rights. `form` is the format of its input and answer: ours, or Claude Code's, in which `matcher` restricts it
+    to some tools, starts or compactions. `background`: it is not waited for, so it cannot decide anything.
+    """
 
     command: str
     timeout: float = 30.0
@@ -121,9 +132,12 @@ class RunCommand(msgspec.Struct, frozen=True):
 
 
 class HookVerdict(msgspec.Struct, frozen=True):
-    """What a hook says about what is going to happen. `blocks`: it must not, for this `reason`; `asks`: the person is asked
-    first; `stops`: the turn ends here. `arguments` take the place of a call's. `context` is for the model, `tells_person` for the
-    person; `by` is the hook's name."""
+    """The answer of a hook about what is going to happen.
+
+    `blocks`: it must not happen, for this `reason`. `asks`: the person is asked first. `stops`: the turn ends here. `arguments`
+    replace those of a tool call, unless None. `context` is a text for the model, `tells_person` one for the person; `by` is the
+    hook's name.
+    """
 
     blocks: bool = False
     asks: bool = False
@@ -136,13 +150,13 @@ class HookVerdict(msgspec.Struct, frozen=True):
 
 
 class Notify(msgspec.Struct, frozen=True):
-    """Tell the person."""
+    """Action: show a notice to the person."""
 
     text: str
 
 
 class Inject(msgspec.Struct, frozen=True):
-    """Tell the model, with its next request."""
+    """Action: send a text to the model with its next request."""
 
     text: str
 
@@ -153,8 +167,11 @@ Action = CompactContext | RunCommand | Notify | Inject
 
 
 class Hook(msgspec.Struct, frozen=True):
-    """Something to do at an event. `name` is unique among the hooks of a session; `cooldown` in turns, `max_fires` 0 for no
-    end, higher `priority` goes first."""
+    """An action to take at an event, where `when` holds.
+
+    `name` is unique among the hooks of a session. `cooldown` is the least number of turns between two times it acts, `max_fires`
+    the most times it acts in a session (0: no limit). Hooks of higher `priority` act first.
+    """
 
     name: str
     event: HookEvent
@@ -166,23 +183,23 @@ class Hook(msgspec.Struct, frozen=True):
 
     @property
     def counts(self) -> bool:
-        """How often it acted matters, so it is worth remembering."""
+        """True where a limit depends on how often it acted, so that this must be remembered."""
         return bool(self.cooldown or self.max_fires)
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """How often a hook did something in a session, and the turn in which it last did."""
+    """How many times a hook acted in a session (`fires`), and in which turn it did last."""
 
     fires: int = 0
     turn: int = 0
 
     def count_turn(self, turn: int) -> Tally:
-        """Once more, in this turn."""
+        """The tally after it acted once more, in this turn."""
         return Tally(self.fires + 1, turn)
 
 
 def rested(hook: Hook, tally: Tally, turn: int) -> bool:
-    """True when the hook may act again: not too often yet, and `cooldown` turns after it last did something."""
+    """True when the hook's limits let it act in this turn: fewer than `max_fires` times so far, and `cooldown` turns since."""
     if not tally.fires:
         return True
     if hook.max_fires and tally.fires >= hook.max_fires:
@@ -193,19 +210,21 @@ def rested(hook: Hook, tally: Tally, turn: int) -> bool:
 def firing(
     hooks: Sequence[Hook], event: HookEvent, moment: Moment, tallies: Mapping[str, Tally] | None = None
 ) -> tuple[Hook, ...]:
-    """The hooks that act now: highest priority first, those of one priority in the order given."""
-    known = tallies or {}
-    able = [
+    """The hooks that act at this event, highest priority first, those of equal priority in the order given. `tallies` are by the
+    hooks' names."""
+    by_name = tallies or {}
+    acting = [
         hook
         for hook in hooks
         if hook.event == event
-        and rested(hook, known.get(hook.name, Tally()), moment.turn_count)
+        and rested(hook, by_name.get(hook.name, Tally()), moment.turn_count)
         and holds(hook.when, moment)
     ]
-    return tuple(sorted(able, key=lambda hook: -hook.priority))
+    return tuple(sorted(acting, key=lambda hook: -hook.priority))
 
 
 def replaces_automatic(hooks: Sequence[Hook]) -> bool:
-    """True when one of them makes room in the course of turns, so that no compaction need start by itself before a request."""
+    """True when one of them compacts in the course of turns: then the person has taken over when to compact, and automatic
+    compaction before a request stays off."""
     events = {"turn_started", "turn_finished", "tool_started", "tool_finished"}
     return any(isinstance(hook.action, CompactContext) and hook.event in events for hook in hooks)

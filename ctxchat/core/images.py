@@ -1,5 +1,8 @@
-"""Images by their first bytes: what they are and how large, for tokens go by pixels and never by the length of the text. And an
-image of a session's folder as a provider takes it. Reads no file."""
+"""Reads from an image's bytes its format, its size in pixels and whether it is whole, and prepares images for a request.
+
+Providers count an image's tokens by its pixels, not by the length of its base64 text; and they refuse a whole request for one
+damaged image. Reads no file.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +18,23 @@ import msgspec
 from ctxchat.core.messages import Image, Message, Part, Text
 
 MAX_IMAGE_BYTES = 3_900_000
-"""The largest file that every provider takes: Anthropic's 5 MB are counted in base64, which is a third longer."""
+"""The largest file that every provider accepts: Anthropic's limit of 5 MB counts the base64 text, which is a third longer."""
 
 MAX_SIDE_PIXELS = 8_000
-"""The longest side that every provider takes (Anthropic's limit, the lowest)."""
+"""The longest side that every provider accepts (Anthropic's limit, the lowest)."""
 
 _MAX_HEAD_CHARS = 256 * 1024
-"""Base64 characters looked at: a JPEG may carry a thumbnail and a profile before it says its size."""
+"""Base64 characters that are decoded to find the size: a JPEG may hold a thumbnail and a colour profile before its size."""
 
 
 _UNPACKED_CHUNK_BYTES = 1 << 20
-"""Bytes of pixels that are unpacked at once, and thrown away."""
+"""Bytes of a PNG's pixels that are decompressed at a time; only their number matters, so they are not kept."""
 
 _BRANDS: dict[bytes, str] = {
     **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1"), "HEIC"),
     **dict.fromkeys((b"avif", b"avis"), "AVIF"),
 }
-"""What an image in an ISO media file calls itself."""
+"""Formats by the brand that an ISO media file names at byte 8."""
 
 _OTHERS = (
     (b"II*\0", "TIFF image"),
@@ -44,15 +47,17 @@ _OTHERS = (
     (b"BM", "BMP image"),
     (b"%PDF-", "PDF document"),
 )
+"""First bytes and names of further formats that providers do not accept as images."""
+
 _MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?\s*<[?!s]")
-"""How an SVG begins: with what it is, or with `<svg`."""
+"""Matches the beginning of an SVG: an XML declaration, a doctype or `<svg`."""
 
 _MAX_SEGMENTS = 2_000
-"""Segments of a JPEG before its size and its pixels."""
+"""Segments of a JPEG that are read at most, so that a damaged one ends."""
 
 
 def size_of(url: str) -> tuple[int, int]:
-    """Width and height in pixels of a PNG, GIF, JPEG or WebP in a data URL; (0, 0) for anything else, and for what is broken."""
+    """Width and height in pixels of a PNG, GIF, JPEG or WebP in a data URL; (0, 0) for anything else or a damaged image."""
     head, comma, body = url[: _MAX_HEAD_CHARS + 128].partition(",")
     if not (head.startswith("data:image/") and head.endswith(";base64") and comma):
         return 0, 0
@@ -63,7 +68,7 @@ def size_of(url: str) -> tuple[int, int]:
 
 
 def size_in(data: bytes) -> tuple[int, int]:
-    """Width and height in pixels of a PNG, GIF, JPEG or WebP; (0, 0) for anything else, and for what is broken."""
+    """Width and height in pixels of a PNG, GIF, JPEG or WebP; (0, 0) for anything else or a damaged image."""
     try:
         return _read_size(data)
     except (ValueError, struct.error):
@@ -71,7 +76,7 @@ def size_in(data: bytes) -> tuple[int, int]:
 
 
 def kind_of(data: bytes) -> str:
-    """`png`, `gif`, `jpeg` or `webp` by the first bytes, whatever a file is called; empty for anything else."""
+    """`png`, `gif`, `jpeg` or `webp`, by the first bytes and not by a file's name; empty for anything else."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "png"
     if data[:6] in {b"GIF87a", b"GIF89a"}:
@@ -82,7 +87,8 @@ def kind_of(data: bytes) -> str:
 
 
 def other_kind(data: bytes) -> str:
-    """What an image is, by its first bytes, that providers do not take (`HEIC image`), or a PDF; empty for anything else."""
+    """The format, in words (`HEIC image`, `PDF document`), of a file that providers do not accept as an image; empty where it is
+    none of those known. By the first bytes."""
     if data[4:8] == b"ftyp" and (named := _BRANDS.get(data[8:12])):
         return f"{named} image"
     if found := next((name for magic, name in _OTHERS if data.startswith(magic)), ""):
@@ -91,21 +97,21 @@ def other_kind(data: bytes) -> str:
 
 
 def still(data: bytes) -> bytes:
-    """A GIF with its first frame only: of one that moves some providers take none. Any other image as it is."""
+    """An animated GIF cut to its first frame, since some providers refuse animated ones. Any other image unchanged."""
     try:
-        frames = list(_frames(data)) if kind_of(data) == "gif" else []
-    except (ValueError, IndexError):  # one of a record from elsewhere
+        frame_ends = list(_frame_ends(data)) if kind_of(data) == "gif" else []
+    except (ValueError, IndexError):  # damaged: attached images were checked, those of an imported session were not
         return data
-    return data[: frames[0]] + b"\x3b" if len(frames) > 1 else data
+    return data[: frame_ends[0]] + b"\x3b" if len(frame_ends) > 1 else data
 
 
 def data_url(data: bytes) -> str:
-    """The image in the form every provider takes."""
+    """The image as a base64 data URL, the form that every provider accepts."""
     return f"data:image/{kind_of(data) or 'png'};base64,{base64.b64encode(data).decode()}"
 
 
 def from_data_url(url: str) -> bytes | None:
-    """The image in a data URL; None where there is none."""
+    """The bytes of an image in a base64 data URL; None for anything else."""
     head, comma, body = url.partition(",")
     if not (head.startswith("data:image/") and head.endswith(";base64") and comma):
         return None
@@ -117,7 +123,7 @@ def from_data_url(url: str) -> bytes | None:
 
 
 def from_base64(text: str) -> bytes:
-    """The bytes; none where it is no base64."""
+    """The bytes that a base64 text stands for; empty where it is not valid."""
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
@@ -125,8 +131,11 @@ def from_base64(text: str) -> bytes:
 
 
 def fault_of(data: bytes) -> str:
-    """Why no provider would take it for an image; empty for one that is whole. It is looked through to its end: what broke off
-    begins as well as any. Unpacks a PNG: up to a second for the largest."""
+    """Why providers would refuse this as an image, in words for a person; empty for a good one.
+
+    Checks the image to its end, since a truncated one begins like a whole one. Decompresses a PNG: up to a second for the
+    largest.
+    """
     if not kind_of(data):
         kind = other_kind(data) or "no image"
         return f"{kind}, which no model is shown; PNG, JPEG, GIF and WebP are"
@@ -143,7 +152,7 @@ def fault_of(data: bytes) -> str:
 
 
 def stored_in(message: Message) -> tuple[str, ...]:
-    """The paths of its images that lie in the session's folder."""
+    """The paths of the message's images that are stored as files in the session's folder."""
     if isinstance(message.content, str):
         return ()
     return tuple(part.url for part in message.content if isinstance(part, Image) and part.stored)
@@ -152,13 +161,15 @@ def stored_in(message: Message) -> tuple[str, ...]:
 def addressed(
     message: Message, data: Mapping[str, str], *, shown: bool = True, refused: frozenset[str] = frozenset()
 ) -> Message:
-    """The message as it can leave the machine: images of the session's folder by their data URL (`data`, by path), words in
-    place of one whose file is gone, of one whose kind (`gif`) the provider refuses, and of every image where the model is shown
-    none."""
+    """The message with its images as they are sent: each stored image as its data URL, from `data` by path.
+
+    A short text takes the place of an image whose file is gone, whose format (`gif`) is in `refused`, or of every image where
+    the model takes none (`shown` false).
+    """
     if isinstance(message.content, str) or not any(isinstance(part, Image) for part in message.content):
         return message
 
-    def placed(part: Part) -> Part:
+    def sendable(part: Part) -> Part:
         if not isinstance(part, Image):
             return part
         url = (data.get(part.url, "") if part.stored else part.url) if shown else ""
@@ -167,27 +178,32 @@ def addressed(
             return Text(f"{part.words[:-1]}: left out, this model is shown no {kind.upper()}]")
         return msgspec.structs.replace(part, url=url) if url else Text(part.words)
 
-    return msgspec.structs.replace(message, content=tuple(placed(part) for part in message.content))
+    return msgspec.structs.replace(message, content=tuple(sendable(part) for part in message.content))
+
+
+# ── sizes ──
 
 
 def _read_size(data: bytes) -> tuple[int, int]:
+    """Width and height in pixels; (0, 0) for an unknown format. Raises ValueError or struct.error where the file is too short."""
     match kind_of(data):
         case "png":
-            return _pair(">II", data, 16)
+            return _unpack_pair(">II", data, 16)
         case "gif":
-            return _pair("<HH", data, 6)
+            return _unpack_pair("<HH", data, 6)
         case "webp":
-            return _webp(data)
+            return _webp_size(data)
         case "jpeg":
-            return _jpeg(data)
+            return _jpeg_size(data)
         case _:
             return 0, 0
 
 
-def _webp(data: bytes) -> tuple[int, int]:
+def _webp_size(data: bytes) -> tuple[int, int]:
+    """Width and height in the header of the first chunk: lossy, lossless or extended, each written in its own way (RFC 9649)."""
     match data[12:16]:
         case b"VP8 ":
-            width, height = _pair("<HH", data, 26)
+            width, height = _unpack_pair("<HH", data, 26)
             return width & 0x3FFF, height & 0x3FFF
         case b"VP8L":
             (bits,) = struct.unpack_from("<I", data, 21)
@@ -198,52 +214,56 @@ def _webp(data: bytes) -> tuple[int, int]:
             return 0, 0
 
 
-def _jpeg(data: bytes) -> tuple[int, int]:
+def _jpeg_size(data: bytes) -> tuple[int, int]:
     """The size in the first frame header; the marker segments before it are skipped by their length (ITU T.81, annex B)."""
-    for place in _segments(data):
-        marker = data[place + 1]
+    for offset in _segment_offsets(data):
+        marker = data[offset + 1]
         if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
-            height, width = _pair(">HH", data, place + 5)
+            height, width = _unpack_pair(">HH", data, offset + 5)
             return width, height
     return 0, 0
 
 
-def _segments(data: bytes) -> Iterator[int]:
-    """Where each marker segment of a JPEG begins."""
-    place = 2
+def _segment_offsets(data: bytes) -> Iterator[int]:
+    """The offset of each marker segment of a JPEG, up to the first that is damaged."""
+    offset = 2
     for _ in range(_MAX_SEGMENTS):
-        while data[place : place + 2] == b"\xff\xff":  # a marker may be filled up
-            place += 1
-        if place + 9 > len(data) or data[place] != 0xFF:
+        while data[offset : offset + 2] == b"\xff\xff":  # any number of fill bytes may stand before a marker
+            offset += 1
+        if offset + 9 > len(data) or data[offset] != 0xFF:
             return
-        yield place
-        (length,) = struct.unpack_from(">H", data, place + 2)
-        place += 2 + length
+        yield offset
+        (length,) = struct.unpack_from(">H", data, offset + 2)
+        offset += 2 + length
+
+
+# ── is it whole? Each of these returns False, or raises ValueError, IndexError, struct.error or zlib.error, where it is not ──
 
 
 def _whole_png(data: bytes) -> bool:
-    """Chunks with right sums from `IHDR` to `IEND`, and pixels that unpack to their end (ISO/IEC 15948), to as many as it says
-    and no more: a few bytes may unpack to billions."""
-    place, unpacked, kind, left = 8, zlib.decompressobj(), b"", _pixel_bytes(data)
+    """Whether chunks with valid checksums go from `IHDR` to `IEND`, and the pixels decompress to the number of bytes that the
+    header demands (ISO/IEC 15948). Stops where they are more: a few bytes can decompress to billions."""
+    offset, decompressor, kind, missing = 8, zlib.decompressobj(), b"", _pixel_bytes(data)
     while kind != b"IEND":
-        (length,) = struct.unpack_from(">I", data, place)
-        kind, body = data[place + 4 : place + 8], data[place + 8 : place + 8 + length]
-        (summed,) = struct.unpack_from(">I", data, place + 8 + length)
-        if zlib.crc32(kind + body) != summed or (place == 8) != (kind == b"IHDR"):
+        (length,) = struct.unpack_from(">I", data, offset)
+        kind, body = data[offset + 4 : offset + 8], data[offset + 8 : offset + 8 + length]
+        (checksum,) = struct.unpack_from(">I", data, offset + 8 + length)
+        if zlib.crc32(kind + body) != checksum or (offset == 8) != (kind == b"IHDR"):
             return False
         if kind == b"IDAT":
-            while body and not unpacked.eof:
-                left -= len(unpacked.decompress(body, _UNPACKED_CHUNK_BYTES))
-                body = unpacked.unconsumed_tail
-                if left < -_UNPACKED_CHUNK_BYTES:
+            while body and not decompressor.eof:
+                missing -= len(decompressor.decompress(body, _UNPACKED_CHUNK_BYTES))
+                body = decompressor.unconsumed_tail
+                if missing < -_UNPACKED_CHUNK_BYTES:
                     return False
-        place += 12 + length
-    return unpacked.eof and left <= 0
+        offset += 12 + length
+    return decompressor.eof and missing <= 0
 
 
 def _pixel_bytes(data: bytes) -> int:
-    """Bytes that the pixels of a PNG are unpacked, by its header: a line of each of its passes begins with one more."""
-    width, height = _pair(">II", data, 16)
+    """Bytes that the pixels of a PNG decompress to, by its header: each line has one byte more for its filter, and an interlaced
+    image comes in seven passes, each an image of its own."""
+    width, height = _unpack_pair(">II", data, 16)
     depth, colour, interlaced = data[24], data[25], data[28]
     bits = depth * {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(colour, 0)
     passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
@@ -255,47 +275,49 @@ def _pixel_bytes(data: bytes) -> int:
 
 
 def _whole_gif(data: bytes) -> bool:
-    """Blocks up to the trailer, an image among them."""
-    return bool(list(_frames(data)))
+    """Whether its blocks go on to the trailer, with an image among them."""
+    return bool(list(_frame_ends(data)))
 
 
-def _frames(data: bytes) -> Iterator[int]:
-    """Where each image of a GIF ends, by its blocks up to the trailer (GIF89a). Raises ValueError or IndexError where one is
-    broken."""
-    place = 13 + _colours(data[10])
-    while (block := data[place]) != 0x3B:
-        if block not in {0x2C, 0x21}:
+def _frame_ends(data: bytes) -> Iterator[int]:
+    """The offset behind each image (frame) of a GIF, going through its blocks up to the trailer (GIF89a). Raises ValueError or
+    IndexError where a block is damaged."""
+    image, extension, trailer = 0x2C, 0x21, 0x3B
+    offset = 13 + _colour_table_bytes(data[10])
+    while (block := data[offset]) != trailer:
+        if block not in {image, extension}:
             raise ValueError(block)
-        place += 2 if block == 0x21 else 11 + _colours(data[place + 9])
-        while data[place]:
-            place += 1 + data[place]
-        place += 1
-        if block == 0x2C:
-            yield place
+        offset += 2 if block == extension else 11 + _colour_table_bytes(data[offset + 9])
+        while data[offset]:  # sub-blocks, each behind its length; an empty one ends them
+            offset += 1 + data[offset]
+        offset += 1
+        if block == image:
+            yield offset
 
 
-def _colours(flags: int) -> int:
-    """Bytes of a colour table."""
+def _colour_table_bytes(flags: int) -> int:
+    """The length of a GIF's colour table by the flags before it; 0 where there is none."""
     return 3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0
 
 
 def _whole_webp(data: bytes) -> bool:
-    """Chunks as long as they say, pixels among them (RFC 9649)."""
+    """Whether its chunks fill exactly the length that the header states, with pixels among them (RFC 9649)."""
     end = 8 + int.from_bytes(data[4:8], "little")
-    place, kinds = 12, set[bytes]()
-    while place + 8 <= end <= len(data):
-        kinds.add(data[place : place + 4])
-        length = int.from_bytes(data[place + 4 : place + 8], "little")
-        place += 8 + length + length % 2
-    return place == end and bool(kinds & {b"VP8 ", b"VP8L", b"ANMF"})
+    offset, kinds = 12, set[bytes]()
+    while offset + 8 <= end <= len(data):
+        kinds.add(data[offset : offset + 4])
+        length = int.from_bytes(data[offset + 4 : offset + 8], "little")
+        offset += 8 + length + length % 2
+    return offset == end and bool(kinds & {b"VP8 ", b"VP8L", b"ANMF"})
 
 
 def _whole_jpeg(data: bytes) -> bool:
-    """Segments up to the pixels, and an end behind them (ITU T.81, annex B)."""
-    pixels = next((place for place in _segments(data) if data[place + 1] == 0xDA), 0)
+    """Whether its segments go on to the pixels, with an end marker behind them (ITU T.81, annex B)."""
+    pixels = next((offset for offset in _segment_offsets(data) if data[offset + 1] == 0xDA), 0)
     return pixels > 0 and data.rfind(b"\xff\xd9") > pixels
 
 
-def _pair(layout: str, data: bytes, place: int) -> tuple[int, int]:
-    first, second = struct.unpack_from(layout, data, place)
+def _unpack_pair(layout: str, data: bytes, offset: int) -> tuple[int, int]:
+    """Two integers at an offset, in `struct`'s notation. Raises struct.error where the data end before."""
+    first, second = struct.unpack_from(layout, data, offset)
     return int(first), int(second)

@@ -1,8 +1,9 @@
-"""Memos: short texts with a name that the agent keeps word for word through every compaction, until they are replaced or removed,
-by it or by the person.
+"""Memos: short named texts that the agent writes for itself, and that survive every compaction word for word until the agent or
+the person replaces or removes them.
 
-A memo stands where it was written: in the agent's call, or in the note by which the person changed it. Which ones hold is folded
-from the record, so that an undo and a rewind are exact; only a compaction says them again, in its summary.
+A memo is stored only where it was written: in the agent's tool call, or in the note by which the person changed it. Which memos
+hold is computed from the record (all messages ever), so that undo and rewind are exact. A compaction that hides a memo repeats it
+in its summary.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from ctxchat.core.tool_share import CALL_TOOL
 from ctxchat.core.tooluse import failed, refused
 
 MEMO_TOOL = "memo"
-"""The tool that writes one: `name` and `text`, an empty text to remove it."""
+"""The name of the tool that writes a memo; its arguments are `name` and `text`, and an empty text removes the memo."""
 
 MAX_NAME_CHARS, MAX_TEXT_CHARS, MAX_TOTAL_CHARS = 40, 1_000, 6_000
-"""Characters of a name, of one memo's text, and of all memos of a session with their names."""
+"""Limits in characters: for a name, for the text of one memo, and for all memos of a session with their names."""
 
 OPENING = "Your memos, word for word. One of the same name further down holds instead:"
-"""Above the memos in a summary."""
+"""The line above the memos in a summary."""
 
 _CHANGED = '[The person changed your memo "{name}". From now on it says:]'
 _REMOVED = '[The person removed your memo "{name}".]'
 
 
 class Memo(msgspec.Struct, frozen=True):
-    """A memo that holds. `message` is the id of the message that wrote it (`m12`), `group` that of its group; `by_person`: the
-    person's words stand in it."""
+    """A memo. `message` is the id of the message that wrote it (`m12`), `group` the id of that message's group; `by_person`: the
+    person wrote the text."""
 
     name: str
     text: str
@@ -44,41 +45,42 @@ class Memo(msgspec.Struct, frozen=True):
 
 def memos_of(ledger: Ledger) -> dict[str, Memo]:
     """The memos that hold, by name, the one written last at the end."""
-    found: dict[str, Memo] = {}
+    memos: dict[str, Memo] = {}
     hidden = ledger.hidden_notes
     for group in ledger.groups_in_force:
         if group.id in hidden:
             continue
         for memo in _written_in(group):
-            found.pop(memo.name, None)
+            memos.pop(memo.name, None)
             if memo.text:
-                found[memo.name] = memo
-    return found
+                memos[memo.name] = memo
+    return memos
 
 
 def memos_to_carry(ledger: Ledger, fold: Collection[str]) -> tuple[Memo, ...]:
-    """Those that nothing in view tells word for word once these groups are folded."""
-    gone = frozenset(fold)
-    shown = (e.group for e in ledger.live() if e.group and e.group.kind != "summary" and gone.isdisjoint(e.covers))
-    told = {memo.name: memo.text for group in shown for memo in _written_in(group)}
-    return tuple(memo for memo in memos_of(ledger).values() if told.get(memo.name) != memo.text)
+    """The memos that the summary of the groups `fold` must repeat: those that hold and stand in no group that stays in view."""
+    folded = frozenset(fold)
+    staying = (e.group for e in ledger.live() if e.group and e.group.kind != "summary" and folded.isdisjoint(e.covers))
+    in_view = {memo.name: memo.text for group in staying for memo in _written_in(group)}
+    return tuple(memo for memo in memos_of(ledger).values() if in_view.get(memo.name) != memo.text)
 
 
 def memos_text(memos: Sequence[Memo]) -> str:
-    """Memos as a summary says them; empty where there are none."""
+    """Memos as the text that stands in a summary; empty where there are none."""
     lines = [f"- {memo.name}: {memo.text}" for memo in memos]
     return "\n".join([OPENING, *lines]) if lines else ""
 
 
 def memo_note(seq: int, at: str, turn: int, name: str, text: str) -> Group:
-    """The note by which the person changes a memo; an empty text removes it."""
+    """The note (a message from the program) that tells the agent that the person changed a memo; an empty text removes it. `seq`
+    is the note's number in the record, `at` its time."""
     words = f"{_CHANGED.format(name=name)}\n{text}" if text else _REMOVED.format(name=name)
     return Group(f"g{seq}", "note", (Message(seq, "user", words, at=at),), turn, f"{MEMO_NOTE}{name}")
 
 
 def checked_memo(name: str, text: str, kept: Mapping[str, str]) -> tuple[str, str]:
-    """Name and text of a memo as they are kept, beside those that are `kept` already. Raises ToolError for what is too long, and
-    for a removal of what is not there."""
+    """The name and text of a new memo as they will be stored. `kept` are the texts of the memos there are, by name. Raises
+    ToolError where a limit is passed, the name is empty, or a memo is to be removed that does not exist."""
     name, text = " ".join(name.split()), text.strip()
     if not name:
         raise ToolError("A memo needs a name.")
@@ -103,11 +105,12 @@ def checked_memo(name: str, text: str, kept: Mapping[str, str]) -> tuple[str, st
 
 
 def is_memo(call: ToolCall) -> bool:
-    """The call writes or removes a memo."""
-    return _fields(call) is not None
+    """True for a call that writes or removes a memo."""
+    return _name_and_text(call) is not None
 
 
-def _fields(call: ToolCall) -> tuple[str, str] | None:
+def _name_and_text(call: ToolCall) -> tuple[str, str] | None:
+    """The name and text that a call of the memo tool gives, directly or through `call_tool`; None for any other call."""
     if call.name not in {MEMO_TOOL, CALL_TOOL}:
         return None
     fields: Mapping[str, object] | None = fields_of(call.arguments)
@@ -124,7 +127,7 @@ def _fields(call: ToolCall) -> tuple[str, str] | None:
 
 
 def _written_in(group: Group) -> Iterator[Memo]:
-    """What a group writes: a memo of an empty text removes one."""
+    """The memos that a group writes, in order; one with an empty text removes that memo. Calls that failed write none."""
     if group.kind == "note" and group.source.startswith(MEMO_NOTE):
         text = group.first.text.partition("\n")[2]
         yield Memo(group.source.removeprefix(MEMO_NOTE), text, group.first.id, group.id, True)
@@ -133,6 +136,7 @@ def _written_in(group: Group) -> Iterator[Memo]:
     results = {m.call_id: m for m in group.messages[1:]}
     for call in group.first.calls:
         result = results.get(call.id)
-        if result is None or result.synthetic or not (fields := _fields(call)) or failed(result) or refused(result):
+        if result is None or result.synthetic or failed(result) or refused(result):
             continue
-        yield Memo(*fields, group.first.id, group.id)
+        if written := _name_and_text(call):
+            yield Memo(*written, group.first.id, group.id)

@@ -1,7 +1,12 @@
-"""What the pattern of a rule covers: words of a command, a path, an address. Pure; nothing is expanded or resolved here.
+"""Matches the patterns of permission rules against what a call wants to touch: a command's words, a path, an address.
 
 `*` stands for anything within a folder and, in a command, within one word; `**` crosses folders, and as a word of its own it
-stands for any number of words, none included. In a command a quoted star is a star; `\\*` is one the shell expands.
+stands for any number of words, even none. In a command's pattern a quoted star is a plain star, and `\\*` stands for one that the
+shell expands. Pure; nothing is expanded or resolved here.
+
+A pattern is compiled to a list of elements, a target is split into tokens, and both are compared like a finite automaton: all
+positions in the pattern that are possible after a token are followed at once. So no pattern takes longer than the product of both
+lengths, whatever a target holds.
 """
 
 from __future__ import annotations
@@ -18,28 +23,28 @@ import msgspec
 from ctxchat.core.guarded import folded
 
 MAX_PATTERN_CHARS = 8_000
-"""Characters of a target that wildcards are tried on; a longer one is covered only where it is equal, or by `**` alone."""
+"""The longest target that is compared with wildcards; a longer one is covered only by an equal pattern or by `**` alone."""
 
 
 class Word(msgspec.Struct, frozen=True, array_like=True):
-    """A word of a command. `text` is what the program will see; where that depends on the moment it runs (a variable, a glob, a
-    substitution) it is not `known`, and `text` is as it was written."""
+    """A word of a command line. `text` is what the program will receive. Where that is decided only when it runs (a variable, a
+    glob, a substitution) `known` is false, and `text` is the word as it was written."""
 
     text: str
     known: bool = True
 
 
 Covers = Literal["yes", "no", "maybe"]
-"""`maybe`: a word that is not known yet decides."""
+"""Whether a pattern covers a command; `maybe` where that depends on a word which is not known."""
 
 
 def written(words: Sequence[Word]) -> str:
-    """The pattern for exactly these words."""
+    """The pattern that covers exactly these words."""
     return " ".join(shlex.quote(w.text) if w.known else w.text.replace("*", r"\*") for w in words)
 
 
 def escaped(text: str) -> str:
-    """The pattern for exactly this path or address."""
+    """The pattern that covers exactly this path or address."""
     return re.sub(r"([\\*])", r"\\\1", text)
 
 
@@ -51,112 +56,128 @@ def covers_words(pattern: str, words: Sequence[Word]) -> Covers:
         return "yes"
     if sum(len(word.text) for word in words) > MAX_PATTERN_CHARS:
         return "maybe"
-    wanted = _compiled(pattern)
-    tokens = [token for word in words for token in (_GAP, *_letters(word))]
-    if _runs(wanted, tokens):
+    elements = _compile_command(pattern)
+    tokens = [token for word in words for token in (_WORD_START, *_word_tokens(word))]
+    if _matches(elements, tokens):
         return "yes"
-    return "maybe" if any(not w.known for w in words) and _runs(wanted, tokens, generous=True) else "no"
+    return "maybe" if any(not w.known for w in words) and _matches(elements, tokens, unknown_is_any=True) else "no"
 
 
 def covers_text(pattern: str, text: str, stop: str = "/") -> bool:
     """Whether a pattern covers a path or an address; `*` does not cross the characters in `stop`."""
     if pattern in {"**", escaped(text)}:
         return True
-    return len(text) <= MAX_PATTERN_CHARS and _runs(_of_text(pattern, stop), _DOTS.findall(text))
+    return len(text) <= MAX_PATTERN_CHARS and _matches(_compile_text(pattern, stop), _CHARACTERS.findall(text))
 
 
 def covers_path(pattern: str, target: str, folder: str, *, folding: bool = False) -> bool:
-    """Whether a pattern covers a path, both counted from `folder` where the pattern is not absolute. `folding`: letters count
-    alike in upper and lower case, for a file system may not tell them apart."""
+    """Whether a pattern covers a path. A pattern that is not absolute is taken relative to `folder`.
+
+    `folding`: upper and lower case count alike, since the file system may not distinguish them. With it, `**` covers paths
+    outside of the folder, too: rules that deny are compared so, and they must rather cover too much.
+    """
     below = posixpath.relpath(target, folder) if folder and f"{target}/".startswith(f"{folder.rstrip('/')}/") else ""
     pattern = pattern.removeprefix("./")
-    where = target if pattern.startswith("/") or not target.startswith("/") else below
-    if not where:
+    compared = target if pattern.startswith("/") or not target.startswith("/") else below
+    if not compared:
         return pattern == "**" and folding
-    return covers_text(_folded(pattern), _folded(where)) if folding else covers_text(pattern, where)
+    return covers_text(_fold_path(pattern), _fold_path(compared)) if folding else covers_text(pattern, compared)
 
 
 def may_lie_below(pattern: str, path: str, folder: str) -> bool:
-    """Whether a path that the pattern covers may lie at or below this one."""
+    """Whether the pattern may cover something at or below `path`, by its fixed part before the first wildcard."""
     fixed = re.split(r"[*\\]", pattern.removeprefix("./"), maxsplit=1)[0]
-    wanted = _folded(posixpath.normpath(posixpath.join(folder, fixed or ".")))
-    above = _folded(posixpath.normpath(path))
-    return f"{wanted}/".startswith(f"{above.rstrip('/')}/") or f"{above}/".startswith(wanted)
+    start = _fold_path(posixpath.normpath(posixpath.join(folder, fixed or ".")))
+    top = _fold_path(posixpath.normpath(path))
+    return f"{start}/".startswith(f"{top.rstrip('/')}/") or f"{top}/".startswith(start)
 
 
-def _folded(path: str) -> str:
+def _fold_path(path: str) -> str:
+    """A path whose names can be compared regardless of case."""
     return "/".join(map(folded, path.split("/")))
 
 
-# A pattern becomes a list of elements, a target a list of tokens (characters, gaps between words, unknown words), and the
-# elements that may come next are followed through the tokens all at once: no pattern takes longer than their product.
+# ── targets as tokens ──
 
-_GAP = "\0"
-_DOTS = re.compile(r"(?<![^/=])\.\.(?![^/])|.", re.DOTALL)
-"""`..` as a step of a path is one token, which no wildcard within a word takes: `src/**` is not `src/../../etc`."""
+_WORD_START = "\0"
+"""The token before each word of a command."""
+
+_CHARACTERS = re.compile(r"(?<![^/=])\.\.(?![^/])|.", re.DOTALL)
+"""Matches a token of a text: a character, or `..` as a step of a path. No wildcard within a word matches that one, so `src/**`
+does not cover `src/../../etc`."""
+
+
+def _word_tokens(word: Word) -> Sequence[str]:
+    return _CHARACTERS.findall(word.text) if word.known else [_unknown_token(word.text)]
+
+
+def _unknown_token(text: str) -> str:
+    """The single token of a word that is not known; no text of a known word is equal to it."""
+    return f"\0{text}"
+
+
+# ── patterns as elements ──
 
 
 class _Element(msgspec.Struct, frozen=True):
-    """`is`: this token. `but`: any characters but these. `any`: any tokens. `skip`: so many elements may be left out."""
+    """A part of a compiled pattern, by `kind`. `is`: the token `text`. `but`: any number of characters that are not in `text`.
+    `any`: any number of tokens. `skip`: the `width` elements from this one on are optional."""
 
     kind: Literal["is", "but", "any", "skip"]
     text: str = ""
     width: int = 0
 
 
-def _letters(word: Word) -> Sequence[str]:
-    return _DOTS.findall(word.text) if word.known else [_unknown(word.text)]
-
-
-def _unknown(text: str) -> str:
-    return f"\0{text}"
-
-
 def _split(pattern: str) -> list[str]:
-    """The words of a pattern, quotes and all. An open quote reaches to the end."""
+    """The words of a command's pattern, with their quotes. An open quote reaches to the end."""
     return re.findall(r"""(?:'[^']*'?|"(?:[^"\\]|\\.)*"?|\\.?|[^\s'"\\])+""", pattern, re.DOTALL)
 
 
-_OPEN = re.compile(r"[$`?\[\]{}~]|\\\*")
-_SINGLE = re.compile(r"'[^']*'?")
+_EXPANDED = re.compile(r"[$`?\[\]{}~]|\\\*")
+"""Matches something that the shell would expand: the word is not known before it runs."""
+
+_SINGLE_QUOTED = re.compile(r"'[^']*'?")
 
 
 @lru_cache(1000)
-def _compiled(pattern: str) -> Sequence[_Element]:
+def _compile_command(pattern: str) -> Sequence[_Element]:
+    """The elements of a command's pattern."""
     elements: list[_Element] = []
     for word in _split(pattern):
         if word == "**":
-            elements += [_Element("skip", width=3), _Element("is", _GAP), _Element("any")]
-        elif _OPEN.search(_SINGLE.sub("", word)):
-            elements += [_Element("is", _GAP), _Element("is", _unknown(word.replace(r"\*", "*")))]
+            elements += [_Element("skip", width=3), _Element("is", _WORD_START), _Element("any")]
+        elif _EXPANDED.search(_SINGLE_QUOTED.sub("", word)):  # covers only the same unknown word
+            elements += [_Element("is", _WORD_START), _Element("is", _unknown_token(word.replace(r"\*", "*")))]
         else:
-            elements += [_Element("is", _GAP), *_of_word(word)]
+            elements += [_Element("is", _WORD_START), *_compile_word(word)]
     return elements
 
 
-def _of_word(word: str) -> list[_Element]:
-    """A word without anything the shell expands: its wildcards stand outside of quotes."""
+def _compile_word(word: str) -> list[_Element]:
+    """The elements of a word in which the shell expands nothing; stars outside of quotes are wildcards."""
     elements: list[_Element] = []
     for piece in re.findall(r"""'[^']*'?|"(?:[^"\\]|\\.)*"?|\\.?|\*+|[^'"\\*]+""", word, re.DOTALL):
         match piece[0]:
             case "'":
-                elements += _literally(piece.strip("'"))
+                elements += _literal(piece.strip("'"))
             case '"':
-                elements += _literally(re.sub(r'\\([\\"])', r"\1", piece[1:].removesuffix('"')))
+                elements += _literal(re.sub(r'\\([\\"])', r"\1", piece[1:].removesuffix('"')))
             case "\\":
-                elements += _literally(piece[1:])
+                elements += _literal(piece[1:])
             case "*":
                 elements.append(_Element("but", "/" if piece == "*" else ""))
             case _:
-                elements += _literally(piece)
+                elements += _literal(piece)
     return elements
 
 
-def _literally(text: str) -> list[_Element]:
-    return [_Element("is", token) for token in _DOTS.findall(text)]
+def _literal(text: str) -> list[_Element]:
+    """Elements for exactly this text."""
+    return [_Element("is", token) for token in _CHARACTERS.findall(text)]
 
 
-def _of_text(pattern: str, stop: str) -> list[_Element]:
+def _compile_text(pattern: str, stop: str) -> list[_Element]:
+    """The elements of a pattern for paths or addresses; `*` does not match the characters in `stop`."""
     elements: list[_Element] = []
     for piece in re.findall(r"\\.?|\*\*/|\*+|[^\\*]+", pattern, re.DOTALL):
         match piece:
@@ -167,55 +188,63 @@ def _of_text(pattern: str, stop: str) -> list[_Element]:
             case _ if piece[0] == "*":
                 elements.append(_Element("but", ""))
             case _ if piece[0] == "\\":
-                elements += _literally(piece[1:])
+                elements += _literal(piece[1:])
             case _:
-                elements += _literally(piece)
+                elements += _literal(piece)
     return elements
 
 
-def _runs(elements: Sequence[_Element], tokens: Sequence[str], *, generous: bool = False) -> bool:
-    """Whether the elements take all tokens. `generous`: an unknown word may become any number of any words."""
-    open_ = _reached(elements, {0})
+# ── comparing ──
+
+
+def _matches(elements: Sequence[_Element], tokens: Sequence[str], *, unknown_is_any: bool = False) -> bool:
+    """Whether the elements match all tokens. `unknown_is_any`: an unknown word may turn out to be any number of any words."""
+    positions = _with_optional(elements, {0})
     for token in tokens:
-        unknown = len(token) > 1 and token[0] == _GAP
-        if unknown and generous:
-            following = set(range(min(open_), len(elements) + 1))
+        unknown = len(token) > 1 and token[0] == _WORD_START
+        if unknown and unknown_is_any:
+            following = set(range(min(positions), len(elements) + 1))
         else:
+            character = len(token) == 1 and token != _WORD_START
             following = {
-                n for at in open_ for n in _positions_after(elements, at, token, wild=len(token) == 1 and token != _GAP)
+                after
+                for position in positions
+                for after in _positions_after(elements, position, token, character=character)
             }
         if not following:
             return False
-        open_ = _reached(elements, following)
-    return len(elements) in open_
+        positions = _with_optional(elements, following)
+    return len(elements) in positions
 
 
-def _positions_after(elements: Sequence[_Element], at: int, token: str, *, wild: bool) -> tuple[int, ...]:
-    if at == len(elements):
+def _positions_after(elements: Sequence[_Element], position: int, token: str, *, character: bool) -> tuple[int, ...]:
+    """The positions that a token leads to from this one; none where the element there does not match it. `character`: the token
+    is a single character, which `but` can match."""
+    if position == len(elements):
         return ()
-    element = elements[at]
+    element = elements[position]
     match element.kind:
         case "is":
-            return (at + 1,) if element.text == token else ()
+            return (position + 1,) if element.text == token else ()
         case "but":
-            return (at,) if wild and token not in element.text else ()
+            return (position,) if character and token not in element.text else ()
         case "any":
-            return (at,)
+            return (position,)
         case _:
             return ()
 
 
-def _reached(elements: Sequence[_Element], places: set[int]) -> set[int]:
-    """With what can be left out from there."""
-    found: set[int] = set()
-    waiting = list(places)
+def _with_optional(elements: Sequence[_Element], positions: set[int]) -> set[int]:
+    """These positions, and those that are reached from them without a token, past elements that may match nothing."""
+    reached: set[int] = set()
+    waiting = list(positions)
     while waiting:
-        at = waiting.pop()
-        if at in found:
+        position = waiting.pop()
+        if position in reached:
             continue
-        found.add(at)
-        if at < len(elements):
-            element = elements[at]
-            waiting += [at + 1] if element.kind in {"but", "any", "skip"} else []
-            waiting += [at + element.width] if element.kind == "skip" else []
-    return found
+        reached.add(position)
+        if position < len(elements):
+            element = elements[position]
+            waiting += [position + 1] if element.kind in {"but", "any", "skip"} else []
+            waiting += [position + element.width] if element.kind == "skip" else []
+    return reached

@@ -1,5 +1,8 @@
-"""The one record of a compaction: why, how, with what gain, and the facts that were carried over. Its end is told by it, the
-journal keeps it (with the change, where there is one), and screens and exports read it."""
+"""The record of a compaction as a value: why it was made, how, what it freed, and the exact facts it kept.
+
+`CompactionRecord` is the event that a compaction has ended, is stored in the journal (inside the change, where the compaction
+made one), and is what screens and exports read. Also here are the values it shares with summaries: `Fact`, `Evidence`, `Digest`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ Outcome = Literal["compacted", "noop", "rejected", "failed"]
 
 
 class StepGain(msgspec.Struct, frozen=True):
-    """One step of a compaction: its name, the tokens it freed and how many groups it touched."""
+    """One step of a compaction: its name, the tokens it freed, and how many groups (messages that stay together) it changed."""
 
     name: str
     tokens_freed: int
@@ -22,7 +25,8 @@ class StepGain(msgspec.Struct, frozen=True):
 
 
 class SideUsage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One side of a compaction: tokens in use, messages in the view, and tokens by section."""
+    """How full the window was before or after a compaction: tokens in use, messages that the model sees, and tokens by section
+    (a named part of the window, such as `tools`)."""
 
     used: int
     messages: int
@@ -34,16 +38,16 @@ FactKind = Literal[
 ]
 
 Speaker = Literal["user", "assistant", "tool", ""]
-"""Who said or did something; `tool`: it only stood in a result. Empty where nobody noted it."""
+"""Who said or did something; `tool`: it was only found in a result. Empty where that is not known."""
 
 
 class Fact(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One exact thing that was said or done, in a line.
+    """One exact thing that was said or done, short enough for a line.
 
-    `key` is what it is about (a path, a command line, the name of a number) and `value` what was last known of it (an exit
-    code, an amount, of an error the command it came from, of a symbol its file); of two facts with one kind and key the newer
-    stands. `seq` is the message it was last seen in, `turn` that message's turn, and `turns` how many turns it came up in; `by`
-    is whoever of those that brought it up counts for most. `times` is how often a command was run in this form.
+    `key` is what it is about (a path, a command line, the name of a number) and `value` what was last known of it: an exit code,
+    an amount; of an error the command that caused it, of a symbol its file. Of two facts with the same kind and key only the
+    newer is kept. `seq` is the number of the message it was last seen in, `turn` that message's turn, `turns` in how many turns
+    it came up, and `by` the most important of those who brought it up. `times` is how often a command was run in this form.
     """
 
     kind: FactKind
@@ -57,10 +61,14 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Gone(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What is no more since the message `seq`: a file (moved to `now`, or removed), a name of a program (in the file `where`;
-    empty for all), all names that a file had which was `rewritten`, the `value` that a name had (`where`), the `edit`s of a file
-    that were thrown away (of all files, where it has no name; those before a `commit` stay), something that was asked for, told
-    by the sentence that took it back, and what the agent proposed in the turn before a message that turned it down (`turn`)."""
+    """Something that the message `seq` made untrue, so that facts about it are dropped and do not come back.
+
+    `key` depends on the kind. `file`: a path that was removed, or moved to `now`. `name`: a symbol that was taken out of the file
+    `where` (empty: of all files). `rewritten`: a file all of whose earlier symbols are void. `value`: a name whose value `where`
+    no longer holds. `edit`: a file whose edits were discarded (empty: all files). `commit`: edits before it are not discarded.
+    `said`: the sentence that withdrew a request. `proposal`: what the agent proposed in the turn before a message of `turn`
+    declined it.
+    """
 
     kind: Literal["file", "name", "said", "rewritten", "value", "edit", "commit", "proposal"]
     key: str
@@ -71,8 +79,8 @@ class Gone(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The facts of what was folded, each once, those seen last at the end; `dropped` more were found and not carried on. `gone`
-    is what later talk must not bring back."""
+    """The exact facts of all that was folded, each once, the ones seen last at the end. `dropped` counts facts that were found
+    and left out for want of room. `gone` lists what a later mention must not bring back."""
 
     facts: tuple[Fact, ...] = ()
     dropped: int = 0
@@ -80,11 +88,11 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Digest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a summary group was made of, so that the next compaction can merge it without reading it back from its text.
+    """The parts of a summary, kept as values, so that the next compaction can merge them without parsing the summary's text.
 
-    `summary` was written by a summariser, `recap` by code; either may be empty. `evidence` is carried from compaction to
-    compaction. `files` are those that are shown beside it as they were on disk then. `back` are the places of messages that
-    `summary` was written of as well, and that came back into the view since.
+    `summary` was written by a summariser, `recap` by code; either may be empty. `evidence` is carried over from compaction to
+    compaction. `files` are the paths of the files that are shown beside it as they were on disk then. `back` are the numbers of
+    messages that `summary` describes although they are in view again.
     """
 
     summary: str = ""
@@ -95,8 +103,8 @@ class Digest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FactCount(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Facts found in what a compaction touched, and how many were kept: the view holds them, or, for `near` of those, names the
-    place where they can be read (the saved text of a result that became a line)."""
+    """How many facts were found in what a compaction changed, and how many of them the model can still find: in the view, or
+    (`near` of them) in a saved text that the view points to."""
 
     found: int
     kept: int
@@ -104,34 +112,37 @@ class FactCount(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PutBack(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What has come back of a compaction by undo in part: messages, and the tokens they hold in the view again."""
+    """What an undo in part has put back into the view since: how many messages, and the tokens they take there."""
 
     messages: int = 0
     tokens: int = 0
 
 
 YOU = "you"
-"""The author of a summary that the person wrote or mended."""
+"""The `author` of a summary that the person wrote or edited."""
 
 TOLD = (
     *("outcome", "id", "reason", "strategy", "steps", "before", "after", "folded_messages", "folded_groups"),
     *("facts", "seconds", "cost_usd", "detail", "missed"),
 )
-"""What programs are told of a compaction: no texts, and no ids of messages."""
+"""The fields of a record that programs are given as JSON: no texts of the conversation, and no ids of messages."""
 
 
 class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="compaction_finished"):
-    """The record of one compaction, and the event that it has ended. Tokens are integers, `seconds` wall time, `cost_usd` US
-    dollars, `booked_usd` of which the session had paid before: for a summary that was prepared or drafted.
+    """The record of one compaction, and the event that it has ended.
 
-    `steps` are what was done in order, `before` and `after` what was measured then. `folded` are the ids of the groups that are
-    out of the view by it or shorter there, `folded_messages` how many messages of them that is, `shortened` those among these
-    that only became shorter; `back` is what left it once and came back since. `detail`
-    is one sentence for people, and `missed` another where the target was missed. `filled` is the share of what it might take that
-    a model's summary took. `author` is `you` where a person wrote or mended the summary (`model` drafted it then), and the agent
-    whose pass it was in an imported session. `evidence` is the ledger of facts as text, `lost` are the facts that the view no
-    longer held after the compaction, a line each. `tools`, `memory` and `recent_calls` say what there was at that moment, for
-    whoever reads the archive; what a resumed session is told of changes follows from its head.
+    `steps` are what was done, in order; `before` and `after` how full the window was. `seconds` is wall time. `cost_usd` is in US
+    dollars; `booked_usd` is the part of it that the session had paid before, for a summary that was prepared or drafted.
+
+    `folded` are the ids of the groups that it took out of the view or shortened, `folded_messages` how many messages these have,
+    and `shortened` how many of those were only shortened; `back` is what has been put back since. `keep_recent` is the number of
+    newest messages that it kept. `detail` is a sentence for people, `missed` another where the target was not reached.
+
+    `model` wrote the summary, in so many `attempts`; `filled` is the share of the allowed length that the summary took. `author`
+    is `you` where a person wrote or edited it (then `model` drafted it), and in an imported session the agent that had made it.
+    `evidence` is the list of exact facts as text, `lost` the facts that the view no longer held afterwards, a line each.
+
+    `tools`, `memory` and `recent_calls` describe the moment for those who read the archive; nothing is restored from them.
     """
 
     id: str
@@ -166,25 +177,25 @@ class CompactionRecord(msgspec.Struct, frozen=True, omit_defaults=True, tag="com
 
     @property
     def stands(self) -> int:
-        """Tokens in use after the compaction, had it been made as it stands now: without what came back since."""
+        """Tokens in use after the compaction, counting as in use what has been put back since."""
         return self.after.used + self.back.tokens
 
     @property
     def from_originals(self) -> bool:
-        """Its summary was written by a model that had read what it stands for, or is a person's word on it: neither code's nor
-        another agent's."""
+        """True where its summary was written by a model that had read the original messages, or by a person; false for one by
+        code or by another agent."""
         return self.author == YOU or bool(self.model and not self.author)
 
     @property
     def folded_groups(self) -> int:
-        """Groups that are out of the view by it."""
+        """How many groups it took out of the view or shortened."""
         return len(self.folded)
 
     @property
     def freed(self) -> int:
-        """Tokens that are out of the view by it; negative where it grew."""
+        """Tokens that it freed, as far as they have not been put back; negative where the view grew."""
         return self.before.used - self.stands
 
     def as_json(self) -> dict[str, object]:
-        """What `ctxchat compact --json`, event streams and hooks say of it."""
+        """The record as `ctxchat compact --json`, event streams and hooks give it: the fields in `TOLD`."""
         return {name: msgspec.to_builtins(getattr(self, name)) for name in TOLD}

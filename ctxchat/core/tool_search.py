@@ -1,4 +1,9 @@
-"""Which tools do what somebody wants, by the words of their names, descriptions and arguments. Pure."""
+"""Ranks tools by how well their texts match a request in plain words; `find_tools` uses it for tools of MCP servers whose
+descriptions are too large to send all of them (`core.tool_share`).
+
+The ranking is BM25 over the words of a tool's name, description and arguments, with synonyms, and with a bonus for tools of a
+server whose tools match as a whole. Pure.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +18,20 @@ from ctxchat.core.stems import forms, stem
 from ctxchat.core.tool_share import BETWEEN
 
 NAME_WEIGHT, ARGUMENT_WEIGHT = 2.0, 0.4
-"""What a word in a tool's name and in its arguments counts, against one in its description."""
+"""Weights of a word in a tool's name and in its arguments; a word in its description weighs 1."""
 
 ALIKE_WEIGHT = 0.6
-"""What a word counts that only means much the same."""
+"""Weight of a synonym, against the word itself."""
 
 SERVER_WEIGHT = 1.0
-"""What a tool's server counts as a whole: who asks for a row of a spreadsheet wants a tool of the one that knows spreadsheets."""
+"""Weight of the score of a tool's server: a request for a row of a spreadsheet is meant for the server that knows spreadsheets,
+though other servers' tools have rows, too."""
 
 SATURATION, LENGTH_SHARE = 1.2, 0.2
-"""How soon a word that comes again counts no more, and how much the length of a description matters (BM25's k1 and b)."""
+"""BM25's k1 and b: how soon repetitions of a word stop counting, and how much the length of a description matters."""
 
+# The words of a line are synonyms of each other. A word in several lines does not make these lines one: `open` means both
+# `create` and `visit`, which do not mean each other.
 _ALIKE = """
     create add new make open start begin insert write register set build schedule prepare compose introduce append
     append add insert extend
@@ -141,80 +149,95 @@ _ALIKE = """
 """
 
 
-def _alike() -> Mapping[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
+def _parse_synonyms() -> Mapping[str, frozenset[str]]:
+    """The stem of each word in `_ALIKE`, with the stems of its synonyms."""
+    synonyms: dict[str, set[str]] = {}
     for line in _ALIKE.split("\n"):
         words = {stem(word) for word in line.split()}
         for word in words:
-            found.setdefault(word, set()).update(words - {word})
-    return {word: frozenset(others) for word, others in found.items()}
+            synonyms.setdefault(word, set()).update(words - {word})
+    return {word: frozenset(others) for word, others in synonyms.items()}
 
 
-_OTHERS = _alike()
+_SYNONYMS = _parse_synonyms()
 _TOOL_WORD = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
+"""Matches a word or an identifier in snake case."""
 
 
 def best_tools(wanted: str, tools: Sequence[ToolSpec], most: int) -> list[ToolSpec]:
-    """The tools that fit best, best first; those of which no word was said are none."""
-    asked = list(dict.fromkeys(_words(wanted)))
-    weights = [_weights(tool) for tool in tools]
-    servers: dict[str, Counter[str]] = {}
-    for tool, each in zip(tools, weights, strict=True):
-        servers.setdefault(tool.name.partition(BETWEEN)[0], Counter()).update(each)
-    by_server = dict(zip(servers, _scores(asked, list(servers.values())), strict=True))
+    """At most `most` tools that match the request `wanted`, best first; a tool that shares no word with it is left out."""
+    request = list(dict.fromkeys(_stems(wanted)))
+    tool_weights = [_weigh_stems(tool) for tool in tools]
+    server_weights: dict[str, Counter[str]] = {}
+    for tool, weights in zip(tools, tool_weights, strict=True):
+        server_weights.setdefault(tool.name.partition(BETWEEN)[0], Counter()).update(weights)
+    by_server = dict(zip(server_weights, _scores(request, list(server_weights.values())), strict=True))
     best = max(by_server.values(), default=0.0) or 1.0
     scored = [
-        (score * (1 + SERVER_WEIGHT * by_server[tool.name.partition(BETWEEN)[0]] / best), place)
-        for place, (tool, score) in enumerate(zip(tools, _scores(asked, weights), strict=True))
+        (score * (1 + SERVER_WEIGHT * by_server[tool.name.partition(BETWEEN)[0]] / best), index)
+        for index, (tool, score) in enumerate(zip(tools, _scores(request, tool_weights), strict=True))
     ]
-    ranked = sorted((-score, place) for score, place in scored if score > 0)
-    return [tools[place] for _, place in ranked[:most]]
+    ranked = sorted((-score, index) for score, index in scored if score > 0)
+    return [tools[index] for _, index in ranked[:most]]
 
 
-def _scores(asked: Sequence[str], texts: Sequence[Mapping[str, float]]) -> list[float]:
-    """How well each text answers (BM25): for each word what it counts itself, or the best of those that mean much the same."""
-    holding = Counter(word for each in texts for word in each)
-    usual = sum(sum(each.values()) for each in texts) / len(texts) if texts else 1.0
+def _scores(request: Sequence[str], texts: Sequence[Mapping[str, float]]) -> list[float]:
+    """The BM25 score of each text for the stems of a request.
 
-    def score(text: Mapping[str, float]) -> float:
-        long = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * sum(text.values()) / usual)
+    A text is given as its stems with their weights, in place of counts. A stem of the request scores by itself or by its best
+    synonym, whichever is more.
+    """
+    texts_with = Counter(word for text in texts for word in text)
+    mean_length = sum(sum(text.values()) for text in texts) / len(texts) if texts else 1.0
 
-        def of(word: str) -> float:
+    def score_text(text: Mapping[str, float]) -> float:
+        length_penalty = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * sum(text.values()) / mean_length)
+
+        def score_word(word: str) -> float:
             if word not in text:
                 return 0.0
-            return math.log(1 + len(texts) / holding[word]) * text[word] * (SATURATION + 1) / (text[word] + long)
+            rarity = math.log(1 + len(texts) / texts_with[word])
+            return rarity * text[word] * (SATURATION + 1) / (text[word] + length_penalty)
 
-        return sum(max([of(word), *(ALIKE_WEIGHT * of(other) for other in _OTHERS.get(word, ()))]) for word in asked)
+        return sum(
+            max([score_word(word), *(ALIKE_WEIGHT * score_word(other) for other in _SYNONYMS.get(word, ()))])
+            for word in request
+        )
 
-    return [score(text) for text in texts]
+    return [score_text(text) for text in texts]
 
 
-def _weights(tool: ToolSpec) -> Mapping[str, float]:
-    """What each word counts for a tool."""
-    found: dict[str, float] = {}
-    parts = ((NAME_WEIGHT, tool.name), (1.0, tool.description), (ARGUMENT_WEIGHT, " ".join(_said(tool.parameters))))
+def _weigh_stems(tool: ToolSpec) -> Mapping[str, float]:
+    """Each stem in a tool's texts with its weight: the weights of the places where it stands, added up."""
+    weights: dict[str, float] = {}
+    parts = (
+        (NAME_WEIGHT, tool.name),
+        (1.0, tool.description),
+        (ARGUMENT_WEIGHT, " ".join(_schema_texts(tool.parameters))),
+    )
     for weight, text in parts:
-        for word in _words(text):
-            found[word] = found.get(word, 0.0) + weight
-    return found
+        for word in _stems(text):
+            weights[word] = weights.get(word, 0.0) + weight
+    return weights
 
 
-def _words(text: str) -> Iterator[str]:
+def _stems(text: str) -> Iterator[str]:
+    """The stems of a text's words. Words too common for the search index (`all`, `new`) give none, unless they are synonyms."""
     for name in _TOOL_WORD.findall(re.sub(r"\bset up\b", "create", text)):
-        yield from forms(name) or ((word,) if (word := stem(name.lower())) in _OTHERS else ())
+        yield from forms(name) or ((word,) if (word := stem(name.lower())) in _SYNONYMS else ())
 
 
-def _said(node: object) -> Iterator[str]:
-    """Names and descriptions in a schema."""
+def _schema_texts(node: object) -> Iterator[str]:
+    """The names of properties and the descriptions in a JSON schema, at any depth."""
     if isinstance(node, dict):
         fields = cast("dict[str, object]", node)
         properties = fields.get("properties")
         if isinstance(properties, dict):
             yield from cast("dict[str, object]", properties)
-        if isinstance(about := fields.get("description"), str):
-            yield about
+        if isinstance(description := fields.get("description"), str):
+            yield description
         for value in fields.values():
-            yield from _said(value)
+            yield from _schema_texts(value)
     elif isinstance(node, list):
         for item in cast("list[object]", node):
-            yield from _said(item)
+            yield from _schema_texts(item)

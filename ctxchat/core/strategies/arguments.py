@@ -1,4 +1,5 @@
-"""Shortens arguments of old calls: valid JSON stays valid; long texts keep beginning and end and name the file with the whole."""
+"""Shortens the arguments of old tool calls. They stay valid JSON; a long text in them keeps its beginning and end, with a pointer
+to the file that holds the whole arguments."""
 
 from __future__ import annotations
 
@@ -14,26 +15,32 @@ from ctxchat.core.strategies.base import Spill
 from ctxchat.core.tokens import TokenCounter
 
 LENGTHS = (6_000, 1_500, 400, 240, 120, 40)
-"""Characters that a text may keep, tried in turn until the arguments fit."""
+"""Characters that each text may keep; tried in turn until the arguments fit."""
 
 HEAD_SHARE = 2 / 3
-"""Share of what is kept of a text that stands before the cut; the rest is its end, where a list has what is still open."""
+"""The share of the kept characters that are taken from the beginning of a text. The others are its end, where a to-do list has
+the items that are still open."""
 
 REPLACED_CHARS = 120
-"""Characters kept of a text that an edit has replaced (`old_string` and the like), before anything else is cut."""
+"""Characters kept of a text that an edit has replaced (`old_string` and the like). It is cut first: what replaced it says
+more."""
 
 MAX_ARGUMENT_ITEMS = 12
 """Items of a list, or fields of an object, that stay."""
 
 MAX_ARGUMENT_LEVELS = 6
-"""Levels below which only a word is left."""
+"""Levels of nesting that stay; anything below becomes a pointer."""
 
 
 def short_calls(
     message: Message, original: Message, cap: int, counter: TokenCounter, longest: int = LENGTHS[0]
 ) -> tuple[Message, tuple[Spill, ...]]:
-    """The message with the arguments of each call in about `cap` tokens and no text in them longer than `longest` characters,
-    and what to save first. Calls that fit, those that were shortened before, and memos stay as they are."""
+    """The message with the arguments of each call in about `cap` tokens and no text in them longer than `longest` characters, and
+    the texts to save first.
+
+    `original` is the message as it is in the record. Calls that fit, calls that were shortened before, and memos stay as they
+    are.
+    """
     calls: list[ToolCall] = []
     spills: list[Spill] = []
     for place, (call, whole) in enumerate(zip(message.calls, original.calls, strict=True), 1):
@@ -46,20 +53,20 @@ def short_calls(
 
 
 def leads(arguments: str, length: int, pointer: str) -> str:
-    """The arguments with texts cut to `length` characters and a word on where the whole is; as they are where none is longer."""
+    """The arguments with each text cut to `length` characters and a `pointer` to the whole; unchanged where no text is longer."""
     fields: object = msgspec.json.decode(whole_arguments(arguments))
     cut = _cut(fields, length, pointer)
     return arguments if cut == fields else msgspec.json.encode(cut).decode()
 
 
 def arguments_file(message: Message, place: int) -> str:
-    """Where the whole arguments of a message's call are saved; calls are counted from 1."""
+    """The name of the file that holds the whole arguments of a message's call; `place` counts the calls from 1."""
     return f"tool-results/{message.id}-call{place}.json"
 
 
 def _short(arguments: str, name: str, cap: int, counter: TokenCounter, longest: int) -> str:
-    """The arguments with their long texts cut, as JSON; empty where they fit, or nothing is gained. Broken ones become the one
-    field of an object."""
+    """The arguments as JSON with their long texts cut; empty where they fit already or nothing is gained. Arguments that are not
+    valid JSON become the only field of an object."""
     if len(arguments) <= cap or (tokens := counter.count_text(arguments)) <= cap:
         return ""
     pointer = f"full arguments: {name}, {tokens} tokens"
@@ -76,7 +83,7 @@ def _short(arguments: str, name: str, cap: int, counter: TokenCounter, longest: 
 
 
 def _without_replaced(fields: object, pointer: str) -> object:
-    """The arguments of an edit with the text it replaced cut: what took its place says more."""
+    """The arguments of an edit with the replaced text cut to `REPLACED_CHARS`."""
     if not isinstance(fields, dict):
         return fields
     named = cast("dict[str, object]", fields)
@@ -84,6 +91,7 @@ def _without_replaced(fields: object, pointer: str) -> object:
 
 
 def _cut(value: object, length: int, pointer: str, depth: int = 0) -> object:
+    """A JSON value with its texts, lists and objects cut to their limits, each cut marked by `pointer`. `depth` is its level."""
     if depth >= MAX_ARGUMENT_LEVELS and isinstance(value, list | dict):
         return f"[… {pointer}]"
     match value:

@@ -1,6 +1,9 @@
-"""What every compaction strategy is: a small pure object that turns a view into a plan, changes nothing and waits for nothing.
+"""The interface of a compaction strategy, and the values it returns: a `Plan` of `Step`s, each of which frees tokens.
 
-A preview shows a plan, a dry run works out what it would leave; `ctxchat.agent.compaction.run` is the one executor.
+A strategy is a small pure object that turns a view (what the model is sent) and a ledger (everything ever said, and the changes
+in force) into a plan; it changes nothing and waits for nothing. A plan speaks of groups, messages that must stay together, by
+their ids; to fold groups is to put one summary in their place. A preview shows a plan, a dry run works out what it would leave,
+and only `ctxchat.agent.compaction.run` carries one out.
 """
 
 from __future__ import annotations
@@ -15,23 +18,26 @@ from ctxchat.core.view import View
 
 
 class Spill(msgspec.Struct, frozen=True):
-    """A text to be saved before the swap, under `name` in the session's folder (`tool-results/m12.txt`)."""
+    """A full text that must be saved before its short form is shown, as the file `name` in the session's folder
+    (`tool-results/m12.txt`)."""
 
     name: str
     text: str
 
 
 DEFERRED = "deferred"
-"""The step that does what the person put off until the next compaction; whatever the strategy, it comes first."""
+"""The name of the step that makes the changes which the person put off until the next compaction. It comes first in every
+plan."""
 
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One part of a plan that can be ticked on its own.
+    """One part of a plan, which a person can include or leave out.
 
-    `edits` are ready to apply. `fold` names the groups (in the order of the record) that a summary, still to be made, will
-    stand for; such a step needs a model. `tokens_freed` is in the view's raw tokens and already counts what takes the
-    groups' place; for a summary that is `summary_tokens` (its text), `evidence_tokens` (the facts kept by code) and
-    `files_tokens` (the files beside it, 0 for as many as usual) at most.
+    `edits` are ready to apply. `fold` are the ids of groups, oldest first, that a summary will stand for, which must be written
+    first. `groups` is how many groups the step changes. `tokens_freed` is the net gain in raw tokens (our own counts, not
+    corrected by the server's), with what takes the groups' place already subtracted. For a summary that is at most
+    `summary_tokens` (its text), `evidence_tokens` (the exact facts that code adds) and `files_tokens` (the files shown beside it;
+    0 means the usual number). `spills` are the texts to save before.
     """
 
     name: str
@@ -46,13 +52,13 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def needs_summary(self) -> bool:
-        """True when somebody has to write a summary first."""
+        """True where a summary has to be written before this step can be applied."""
         return bool(self.fold)
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a strategy would do. `before`, `after` and the `target` that was asked for (0 where nobody did) in the view's raw
-    tokens; `keep_recent` is what was used, in messages."""
+    """What a strategy would do. `before` and `after` are the view's raw tokens, `target` is what `after` should be at most (0
+    where none was given). `keep_recent` is the number of newest messages that the plan keeps."""
 
     strategy: str
     steps: tuple[Step, ...]
@@ -63,32 +69,32 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def asked_for(self) -> bool:
-        """It only does what the person put off: that is done however little it frees."""
+        """True where the plan only makes changes that the person put off; these are made however little they free."""
         return {step.name for step in self.steps} == {DEFERRED}
 
     @property
     def covers(self) -> tuple[str, ...]:
-        """Every group the plan touches."""
+        """The ids of all groups that the plan changes, each once."""
         return tuple(dict.fromkeys(g for s in self.steps for g in (*(c for e in s.edits for c in e.covers), *s.fold)))
 
 
 class Strategy(Protocol):
-    """A compaction strategy."""
+    """A compaction strategy: a name and a way to make a plan."""
 
     @property
     def name(self) -> str:
-        """As in settings and records: `truncate`, `pipeline`, …"""
+        """Its name in settings and records: `truncate`, `pipeline`, …"""
         ...
 
     @property
     def label(self) -> str:
-        """What it does, in a few words, as the preview tells a person."""
+        """What it does, in a few words for a person."""
         ...
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
-        """The steps down to `budget.target`, or None when there is nothing to free.
+        """The steps that bring the view down to `budget.target`, or None where nothing can be freed.
 
-        `budget` is in the view's raw tokens. The same state gives the same plan; a plan applied leaves nothing for a
-        second run over the same state. Pinned groups, system groups and the current user message are never touched.
+        `budget` is in raw tokens, as the view's counts are. The same state gives the same plan, and after a plan was applied the
+        same strategy finds nothing more to do. Pinned groups, system groups and the current user message are never changed.
         """
         ...

@@ -1,5 +1,7 @@
-"""The strategies that come with ctxchat, by name: the short ones whole, the longer ones from modules of their own. Third parties
-add theirs by entry point, elsewhere.
+"""The strategies that come with ctxchat, by name: the short ones are defined here, the longer ones in modules of their own. Those
+of other packages come by entry point (`ctxchat.plugins`).
+
+Each plans with a `Basis`: the live entries, and the cut, before which an entry is old enough to be compacted.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from ctxchat.core.view import View
 
 
 class Truncate:
-    """Everything before the cut becomes one recap; an earlier summary is carried inside it."""
+    """Replaces everything before the cut by one recap (what code writes without a model); an earlier summary is merged into
+    it."""
 
     name = "truncate"
     label = "recap of the older part, by code"
@@ -35,7 +38,7 @@ class Truncate:
 
 
 class Summarize:
-    """Everything before the cut, the summary in force included, becomes one fold step."""
+    """Replaces everything before the cut, an earlier summary included, by one summary that a model writes."""
 
     name = "summarize"
     label = "summary of the older part"
@@ -50,7 +53,8 @@ class Summarize:
 
 
 class DropToolCalls:
-    """Rounds before the cut, and results that never had a call, the oldest first. What the person and the model said stays."""
+    """Removes old rounds (a model's tool calls with their results), and results without a call, the oldest first. What the person
+    and the model said stays."""
 
     name = "drop_tool_calls"
     label = "old tool calls, whole"
@@ -65,7 +69,7 @@ class DropToolCalls:
 
 
 class SlidingWindow:
-    """The newest `keep_turns` turns stay whole, and so does a summary that is in force."""
+    """Replaces all but the newest `keep_turns` turns by a recap; a summary in force stays as it is."""
 
     name = "sliding_window"
     label = "all but the last turns"
@@ -76,12 +80,12 @@ class SlidingWindow:
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
         basis = Basis(view, ledger, self.options)
         first = ledger.turn - max(1, self.options.keep_turns) + 1
-        gone = [e for e in basis.old(len(basis.entries)) if e.group and e.group.turn < first and not is_summary(e)]
-        return one_step(self.name, basis, recap_step(self.name, basis, gone, budget))
+        earlier = [e for e in basis.old(len(basis.entries)) if e.group and e.group.turn < first and not is_summary(e)]
+        return one_step(self.name, basis, recap_step(self.name, basis, earlier, budget))
 
 
 class StripReasoning:
-    """Reasoning before the cut, where the view shows it at all."""
+    """Removes the reasoning from messages before the cut, the oldest first, where the model is sent reasoning at all."""
 
     name = "strip_reasoning"
     label = "old reasoning"
@@ -110,12 +114,12 @@ class StripReasoning:
 
 
 CLIP = "token_budget: clip"
-"""The step of `TokenBudget` that cuts messages."""
+"""The name of the step in which `TokenBudget` cuts long messages."""
 
 
 class TokenBudget:
-    """Replaces the oldest groups by a recap until the target is met, whole turns where that is near; cuts long messages if it
-    still is not."""
+    """Replaces the oldest groups by a recap until the target is met, in whole turns where that frees little more; where it is
+    still missed, cuts long messages as well."""
 
     name = "token_budget"
     label = "oldest messages until it fits"
@@ -159,13 +163,13 @@ LABELS: Mapping[str, str] = {strategy.name: strategy.label for strategy in _SING
     DEFERRED: "what you put off until now",
     CLIP: "long messages cut to head and tail",
 }
-"""What each does, for people; a step of a plan has the name of its strategy."""
+"""What each step of a plan does, in words for people, by the step's name: mostly that of the strategy that made it."""
 
 LOSSLESS = ("drop_superseded", "strip_reasoning", "shrink_tool_results", "oversize")
-"""Steps whose full text stays a pointer away, in the order the pipeline takes them."""
+"""The strategies after which the model can still look up every full text, in the order in which the pipeline runs them."""
 
 
 def builtin_strategies(options: PlanOptions) -> dict[str, Strategy]:
-    """Every built-in strategy by its name, the pipeline included (lossless steps, then a summary)."""
-    found: dict[str, Strategy] = {strategy.name: strategy for strategy in (made(options) for made in _SINGLE)}
-    return found | {"pipeline": Pipeline([found[name] for name in (*LOSSLESS, "summarize")], options.counter)}
+    """All built-in strategies by name, including the pipeline: the lossless ones, then a summary."""
+    single: dict[str, Strategy] = {strategy.name: strategy for strategy in (kind(options) for kind in _SINGLE)}
+    return single | {"pipeline": Pipeline([single[name] for name in (*LOSSLESS, "summarize")], options.counter)}

@@ -1,5 +1,5 @@
-"""A file read again, a command run again, a to-do list written anew: the older result becomes a line, since the newer one says
-what holds now."""
+"""The strategy that shortens outdated tool results to a line: of a file that was read again, a command that was run again, a
+to-do list that was written anew. The newer result is in view and tells what holds now."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ctxchat.core.tooluse import failed, gist, is_to_do, same_arguments, use_of
 from ctxchat.core.view import View
 
 _Place = tuple[str, int]
-"""A result: its group's id and its place in the group."""
+"""A tool result, as its group's id and its index in the group."""
 
 
 class DropSuperseded:
-    """Results before the cut whose very call was answered again later, and lists that a later one replaced. A later failure to
-    read supersedes nothing."""
+    """Shortens results before the cut where the same call was answered again later, and to-do lists that a later one replaced. A
+    later attempt that failed to read supersedes nothing."""
 
     name = "drop_superseded"
     label = "older results of the same file or command"
@@ -35,20 +35,22 @@ class DropSuperseded:
             if (later := newer.get((entry.covers[0], place))) is None or entry.group is None:
                 return None
             call = entry.group.first.calls[place - 1]
-            came = f"{gist(call, message, 120)}\n" if use_of(call).kind == "run" else ""  # how it went then is history
-            return f"{came}[superseded by {later}; the old result is {message.id}]", ()
+            outcome = (
+                f"{gist(call, message, 120)}\n" if use_of(call).kind == "run" else ""
+            )  # how a command went then is history
+            return f"{outcome}[superseded by {later}; the old result is {message.id}]", ()
 
         return one_step(self.name, basis, shorten(self.name, basis, basis.old(), line, view.raw - budget.target))
 
     def _superseded(self, basis: Basis) -> dict[_Place, str]:
-        """Older results of calls that were answered again, with what holds instead."""
+        """The outdated results, each with a few words that name the newer one; found by going from the newest to the oldest."""
         older: dict[_Place, str] = {}
         newest: dict[tuple[str, str], str] = {}
         for entry in reversed(basis.entries):
             group = entry.group
             if group is None or group.kind != "round" or not basis.items(entry):
                 continue
-            calls = basis.originals(entry)[group.first.seq].calls  # whatever was cut of them
+            calls = basis.originals(entry)[group.first.seq].calls  # whole, even where the view shows them shortened
             for place in range(len(group.messages) - 1, 0, -1):
                 call, result = calls[place - 1], group.messages[place]
                 key = (call.name, "" if is_to_do(call) else same_arguments(call.arguments))
@@ -63,9 +65,10 @@ class DropSuperseded:
 
 
 _REPEATABLE = frozenset({"read", "run", "search", "fetch"})
-"""Uses whose newer result says all that the older one did."""
+"""Kinds of tool use whose newer result makes the older one worthless."""
 
 
 def _tells(call: ToolCall, result: Message) -> bool:
-    """True for a result that is more than word of a failure to read."""
+    """True for a result that can supersede an older one: any but a failure to read. A command's failure does: it is how things
+    are."""
     return not failed(result) or use_of(call).kind == "run"

@@ -122,6 +122,8 @@ def _kept_step(basis: Basis, covers: Collection[str], budget: Budget, needed: in
 
 
 def _gentlest(basis: Basis, entries: Sequence[Entry], budget: Budget, needed: int) -> Step | None:
+    """The step with the largest of the `CAPS` that frees `needed` tokens, else with the smallest cap that frees any; None where
+    none does."""
     step: Step | None = None
     for cap in (cap for part in CAPS if (cap := budget.limit // part) >= MIN_RESULT_TOKENS):
         step = clip_step(KEPT, basis, entries, cap, needed) or step
@@ -143,6 +145,7 @@ def _kept(basis: Basis, covers: Collection[str]) -> list[Entry]:
 
 
 def _clipped(basis: Basis, entries: Iterable[Entry], cap: int) -> Iterator[Shortened]:
+    """The entries that hold a message over `cap` tokens, with such messages shortened and the texts to save for them."""
     for entry in entries:
         if not _clippable(basis, entry) or all(item.tokens <= cap for item in basis.items(entry)):
             continue
@@ -159,6 +162,8 @@ def _clipped(basis: Basis, entries: Iterable[Entry], cap: int) -> Iterator[Short
 
 
 def _clippable(basis: Basis, entry: Entry) -> bool:
+    """True for an entry whose messages may be shortened: summaries never, the current user message only where the options say
+    so."""
     if is_summary(entry) or entry.group is None:
         return False
     current = not basis.ledger.current.isdisjoint(entry.covers) and not entry.pinned

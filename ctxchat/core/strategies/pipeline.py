@@ -1,4 +1,5 @@
-"""Several strategies one after another, each planned on what the ones before would leave, until the target is met."""
+"""The strategy that runs several others one after another until the target is met; each plans on the view that the ones before it
+would leave."""
 
 from __future__ import annotations
 
@@ -16,9 +17,11 @@ from ctxchat.core.view import View
 
 
 class Pipeline:
-    """Lossless steps first and a summary last, if built in that order. A step that needs a summary ends the plan.
+    """Plans with some strategies in the given order. A step that needs a summary ends the plan, since what the summary will leave
+    is not known yet; so strategies without one come first.
 
-    Gains are those of each step in its place: leaving one out or adding one means planning again, with `with_steps`.
+    The tokens that a step frees depend on the steps before it: to leave one out or add one, plan again, with `with_steps`.
+    Strategies named in `beyond` free all they can, even where the target is met already.
     """
 
     label = "one step after another until it fits"
@@ -33,11 +36,11 @@ class Pipeline:
         self.name = name
         self.strategies = tuple(strategies)
         self.counter = counter
-        self._beyond = frozenset(beyond)  # steps that free all they can, also where the target is met
+        self._beyond = frozenset(beyond)
 
     def with_steps(self, names: Collection[str], beyond: Collection[str] = ()) -> Pipeline:
-        """The same pipeline with these steps only, for a preview where they are ticked. Those in `beyond` free all they can,
-        whether the target is met or not."""
+        """The same pipeline with only the strategies of these `names`, for a preview in which a person includes steps or leaves
+        them out."""
         return Pipeline([s for s in self.strategies if s.name in names], self.counter, self.name, beyond)
 
     def plan(self, view: View, ledger: Ledger, budget: Budget) -> Plan | None:
@@ -64,9 +67,9 @@ class Pipeline:
 
 
 def needed_spills(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """The steps without the texts of results that a later fold takes out of the view anyway."""
-    folded = {name for step in steps for name in step.fold}
-    gone = {
+    """The steps without those texts to save that nothing will point to, because a later step folds the shortened messages."""
+    folded = {group for step in steps for group in step.fold}
+    needless = {
         name
         for step in steps
         for edit in step.edits
@@ -74,6 +77,6 @@ def needed_spills(steps: Sequence[Step]) -> tuple[Step, ...]:
         for message in edit.replacement.messages
         for name in saved_as(message)
     }
-    if not gone:
+    if not needless:
         return tuple(steps)
-    return tuple(msgspec.structs.replace(s, spills=tuple(t for t in s.spills if t.name not in gone)) for s in steps)
+    return tuple(msgspec.structs.replace(s, spills=tuple(t for t in s.spills if t.name not in needless)) for s in steps)

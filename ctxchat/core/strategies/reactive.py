@@ -51,7 +51,7 @@ class ReactiveMicro:
 
 
 class ReactiveFull:
-    """Folds all that `foldable` gives."""
+    """Folds everything that may be folded in the middle of a turn; see `foldable`."""
 
     name = "reactive_full"
     label = "all but the newest rounds of a long turn"
@@ -70,7 +70,8 @@ def _fold_step(name: str, basis: Basis, entries: list[Entry], budget: Budget) ->
 
 
 def foldable(basis: Basis) -> list[Entry]:
-    """What may be folded in the middle of a turn: everything before its newest rounds, earlier turns included."""
+    """The entries that may be folded in the middle of a turn, oldest first: everything before the newest rounds of the turn
+    (`preserve_recent_rounds` of them), earlier turns included."""
     turn, keep = basis.ledger.turn, basis.options.preserve_recent_rounds
     current = [i for i, e in enumerate(basis.entries) if e.group and e.group.turn == turn and not is_summary(e)]
     rounds = [i for i in current if (group := basis.entries[i].group) and group.kind == "round"]

@@ -1,5 +1,5 @@
-"""Tool results, and arguments of calls, made short: which may be, what a line for one costs, and the step that puts the lines in
-place."""
+"""Shortens tool results, and arguments of calls, to texts that a strategy chooses, with a pointer to the full text on disk. Used
+by the strategies `shrink_tool_results` and `drop_superseded`."""
 
 from __future__ import annotations
 
@@ -14,24 +14,29 @@ from ctxchat.core.strategies.base import Spill, Step
 from ctxchat.core.strategies.planning import Basis, Shortened, shrink_step
 
 MAX_RECENT_SHARE = 1 / 8
-"""Of the limit, what one result may take that stays for being recent."""
+"""The share of the limit that a single result may take and still be kept whole because it is recent."""
 
 KEPT_ARGUMENT_CHARS = 240
 """Characters that each long text among a call's arguments keeps."""
 
 Short = Callable[[Entry, int, Message], tuple[str, tuple[Spill, ...]] | None]
-"""Entry, place of the message in its group, the result; the text to show instead and what to save first, or None to leave it."""
+"""A function that shortens a result: takes its entry, its index in the group and its message; returns the text to show instead
+and the texts to save first, or None to leave the result as it is."""
 
 
 def shorten(
     name: str, basis: Basis, entries: Iterable[Entry], short: Short, needed: int, arguments: int | None = None
 ) -> Step | None:
-    """A step that replaces results by shorter texts where that frees tokens, and with `arguments` a call's arguments that take
-    more tokens than that, until `needed` tokens are free; what was shortened before is left alone."""
+    """A step that replaces results by the texts that `short` gives, where that frees tokens, until `needed` tokens are free.
+
+    With `arguments`, arguments of calls that take more tokens than that are shortened, too. What was shortened before is left as
+    it is. None where nothing is freed.
+    """
     return shrink_step(name, basis, _shortened(basis, entries, short, arguments), needed)
 
 
 def _shortened(basis: Basis, entries: Iterable[Entry], short: Short, arguments: int | None) -> Iterator[Shortened]:
+    """The entries in which something could be shortened, with their new messages and the texts to save."""
     for entry in entries:
         if entry.group is None or entry.group.kind not in {"round", "stray"} or not basis.items(entry):
             continue
@@ -59,14 +64,14 @@ def _shortened(basis: Basis, entries: Iterable[Entry], short: Short, arguments: 
 
 
 def saved_as(message: Message) -> Iterator[str]:
-    """The names under which a message's text and its calls' arguments are saved."""
+    """The names of the files in which a message's text and its calls' arguments would be saved."""
     yield f"tool-results/{message.id}.txt"
     yield from (arguments_file(message, place) for place in range(1, len(message.calls) + 1))
 
 
 def spill_of(message: Message, tokens: int) -> tuple[str, tuple[Spill, ...]]:
-    """The pointer line to a message's full text, and what to save for it: nothing where its own file exists already, because
-    it was clipped on arrival and the file holds more than the message does."""
+    """A line that points to a message's full text, and the text to save for it. Where the result was cut when it arrived, its
+    file exists already and holds more than the message does: then the line is the message's own, and there is nothing to save."""
     name = f"tool-results/{message.id}.txt"
     pointer = f"full text: {name}, {tokens} tokens"
     if name in message.text[-200:]:

@@ -1,4 +1,5 @@
-"""Old tool results become the line that mattered and a pointer to the saved text; calls stay, with long arguments cut."""
+"""The strategy that shortens old tool results to their most telling line and a pointer to the full text, saved on disk. The calls
+stay, with long arguments cut."""
 
 from __future__ import annotations
 
@@ -13,17 +14,19 @@ from ctxchat.core.tooluse import gist, use_of
 from ctxchat.core.view import View
 
 LINE_CHARS, REPORT_CHARS = 160, 600
-"""Characters that stand for a result, and for the report of an agent."""
+"""Characters that are kept of a result, and of a sub-agent's report."""
 
 MAX_OUTPUT_RATIO, OUTPUT_SHARE = 3, 1 / 400
-"""How many times longer than another result the output of a command or an agent's report may be before it is cut, up to this
-share of the limit: what a file says can be read again, what they said cannot."""
+"""A command's output or a sub-agent's report is shortened only where it is this many times longer than another result would have
+to be, but no more than this share of the limit: a file can be read again, they cannot."""
 
 
 class ShrinkToolResults:
-    """Results before the cut that are longer than `result_tokens`, arguments of calls longer than `argument_tokens`. The newest
-    `recent_results` are left alone, but for one that takes more than an eighth of the limit; so are those that the agent has seen
-    last inside a turn, unless the trigger is met otherwise."""
+    """Shortens results before the cut over `result_tokens`, and arguments of calls over `argument_tokens`.
+
+    The newest `recent_results` stay whole, except those over an eighth of the limit. So do the results that the agent has seen
+    last inside a turn, unless the view would otherwise still be so full that a compaction starts.
+    """
 
     name = "shrink_tool_results"
     label = "old tool results to one line, text kept on disk"
@@ -39,10 +42,9 @@ class ShrinkToolResults:
         def line(entry: Entry, place: int, message: Message) -> tuple[str, tuple[Spill, ...]] | None:
             if message.seq in kept:
                 return None
-            said = (
-                basis.originals(entry)[entry.group.first.seq].calls if entry.group else ()
-            )  # whatever was cut of it since
-            call = said[place - 1] if 0 < place <= len(said) else None
+            # the originals, since the view may show the calls shortened
+            calls = basis.originals(entry)[entry.group.first.seq].calls if entry.group else ()
+            call = calls[place - 1] if 0 < place <= len(calls) else None
             return self._stub_line(entry, call, place, message, budget.limit)
 
         old = basis.old()
@@ -55,13 +57,15 @@ class ShrinkToolResults:
     def _stub_line(
         self, entry: Entry, call: ToolCall | None, place: int, message: Message, limit: int
     ) -> tuple[str, tuple[Spill, ...]] | None:
+        """The short text for a result, and the texts to save before; None where the result stays as it is. `place` is its index
+        in the group, `limit` the budget's limit in tokens."""
         counter = self.options.counter
         tokens = counter.message(message)
         kind = use_of(call).kind if call else "other"
-        enough = self.options.result_tokens
+        short_enough = self.options.result_tokens
         if kind in {"run", "ask"}:
-            enough = max(enough, min(enough * MAX_OUTPUT_RATIO, int(limit * OUTPUT_SHARE)))
-        if tokens <= enough or message.name == SKILL_TOOL:  # how the work is to be done
+            short_enough = max(short_enough, min(short_enough * MAX_OUTPUT_RATIO, int(limit * OUTPUT_SHARE)))
+        if tokens <= short_enough or message.name == SKILL_TOOL:  # a skill tells how the work is to be done
             return None
         pointer, spills = spill_of(message, tokens)
         if entry.group:
@@ -70,8 +74,8 @@ class ShrinkToolResults:
 
 
 def recent_results(view: View, options: PlanOptions, max_tokens: int) -> frozenset[int]:
-    """The places in the record of the newest results, which stay whole: so many, within their cap, and none of them longer than
-    `max_tokens`."""
+    """The numbers of the messages that are the newest results and stay whole: `recent_results` of them at most, together at most
+    `recent_result_tokens`, and none longer than `max_tokens`."""
     newest = [item for item in view.items if item.message.role == "tool"][::-1][: options.recent_results]
     cap = options.recent_result_tokens
     kept: set[int] = set()
