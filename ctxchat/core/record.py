@@ -64,10 +64,10 @@ class Gone(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Something that the message `seq` made untrue, so that facts about it are dropped and do not come back.
 
     `key` depends on the kind. `file`: a path that was removed, or moved to `now`. `name`: a symbol that was taken out of the file
-    `where` (empty: of all files). `rewritten`: a file all of whose earlier symbols are void. `value`: a name whose value `where`
-    no longer holds. `edit`: a file whose edits were discarded (empty: all files). `commit`: edits before it are not discarded.
-    `said`: the sentence that withdrew a request. `proposal`: what the agent proposed in the turn before a message of `turn`
-    declined it.
+    `where` (empty: of all files). `rewritten`: a file all of whose earlier symbols are void. `value`: a name that no longer has
+    the value `where`. `edit`: a file whose edits were discarded (empty: all files). `commit`: edits before it are not discarded.
+    `said`: the sentence that withdrew a request. `proposal`: the message, in the turn `turn`, that declined what the agent had
+    proposed in the turn before.
     """
 
     kind: Literal["file", "name", "said", "rewritten", "value", "edit", "commit", "proposal"]

@@ -1,5 +1,7 @@
-"""The built-in assistant as a model like any other: one pure function, `decide`, and the thin edge that streams what it says,
-counts and can be cancelled.
+"""The built-in (offline) assistant as a model: `decide` computes a reply from a view, and `OfflineAssistant` streams it in
+pieces, so that the agent can use it in place of a language model.
+
+A view is what a model would be sent: the conversation, and the tools it may call.
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ from ctxchat.models.offline.research import research
 from ctxchat.models.offline.transcript import Reply, read_view
 
 PIECE_CHARS = 12
-"""Characters of a piece of an answer, or more where that would be over `MAX_PIECES`."""
+"""Characters in a streamed piece of an answer; more where the answer would have over `MAX_PIECES` pieces."""
 
 MAX_PIECES = 150
 
-_TALK = tuple(
-    (expression(pattern, re.I | re.X), said)
-    for pattern, said in (
+_SMALL_TALK = tuple(
+    (expression(pattern, re.I | re.X), answer)
+    for pattern, answer in (
         (
             r"\b(?:who|what)\ (?:are|r)\ you\b | \byour\ name\b | \bare\ you\ (?:a|an|the|chatgpt|gpt|claude|real|human)\b",
             phrases.WHO,
@@ -53,7 +55,9 @@ _TALK = tuple(
         ),
     )
 )
-_TOLD = expression(
+"""Questions about the assistant itself and phrases of politeness, each a pattern with its fixed answer."""
+
+_STATEMENT = expression(
     r"""^(?:(?:always|never|do\ not|don['’]t|from\ now\ on|make\ sure|avoid|prefer)\b[^?？]*$
     |(?:i|we|my|our|let['’]s|fyi|the\ decision)\b(?!['’]?[dm]?\ (?:want|need|would|like|am\ (?:looking|trying|searching)
     |wonder|wish|don['’]t\ (?:know|understand)|have\ a\ question))[^?？]*$)""",
@@ -63,26 +67,30 @@ _TOLD = expression(
 
 
 def decide(view: View) -> Reply:
-    """What to say or do next, never nothing. The same view gives the same reply. Never raises; every turn ends after at most
-    three rounds."""
+    """The reply to a view: a text, or tool calls. The same view gives the same reply. Never raises, and never gives an empty
+    reply; a turn has at most three rounds of calls."""
     seen = read_view(view)
     text = seen.question.strip()
     if not text:
         return Reply(phrases.NO_QUESTION)
-    if said := next((said for pattern, said in _TALK if len(text) < 200 and pattern.search(text)), ""):
-        return Reply(said)
+    if fixed := next((answer for pattern, answer in _SMALL_TALK if len(text) < 200 and pattern.search(text)), ""):
+        return Reply(fixed)
     if wanted := command(text):
         return carry_out(wanted, seen)
     return Reply(phrases.NOTED) if told_only(text) else research(seen)
 
 
 def told_only(text: str) -> bool:
-    """Whether a message is a rule or news that asks for nothing."""
-    return bool(_TOLD.match(text[:600]))
+    """True for a message that only states something (a rule, a piece of news) and asks for nothing."""
+    return bool(_STATEMENT.match(text[:600]))
 
 
 class OfflineAssistant:
-    """A ModelPort that needs no key and no network. `count` counts tokens; `delay` is in seconds between two pieces."""
+    """The built-in assistant as a `core.ports.ModelPort`; needs no key and no network.
+
+    `count` counts the tokens of a text; `delay` is the time between two pieces, in seconds, so that its answers appear like those
+    of a model.
+    """
 
     name = OFFLINE_NAME
     address = ""
@@ -106,26 +114,26 @@ class OfflineAssistant:
         self._delay = delay
 
     def stated(self) -> Window:
-        """As handed in."""
+        """The window passed in."""
         return self._window
 
     async def window(self) -> Window:
-        """As handed in."""
+        """The window passed in."""
         return self._window
 
     def prices(self) -> None:
-        """None: it is free."""
+        """None, since it is free."""
 
     def cache_rules(self, *, lasting: bool) -> CacheRules:
-        """It keeps nothing."""
+        """The rules of a provider without a prompt cache."""
         return CacheRules()
 
     def takes_back(self, reply: Message) -> bool:
-        """It does not think."""
+        """False: it has no reasoning of its own that could be sent back."""
         return False
 
     async def reached(self) -> bool:
-        """It is here."""
+        """True: there is no server that could be unreachable."""
         return True
 
     async def sampled(self) -> Calibration:
@@ -141,8 +149,8 @@ class OfflineAssistant:
         return 0
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
-        """The reply in small pieces. Raises ModelError (`overflow`) where the request is larger than the window, as a server
-        would."""
+        """The reply in small pieces. Raises ModelError (`overflow`) where the request is larger than the window, as the error of
+        a server would be."""
         prompt = await asyncio.to_thread(self._weigh, request.view)
         if prompt > self._window.tokens:
             raise _overflow(prompt, self._window.tokens)
@@ -165,11 +173,12 @@ class OfflineAssistant:
         )  # fmt: skip
 
     def _weigh(self, view: View) -> int:
-        """Tokens of the whole request, by the assistant's own counter."""
+        """Tokens of the whole request: messages and descriptions of tools."""
         messages = sum(self._counter.message(item.message) for item in view.items)
         return messages + sum(self._counter.tool(tool.schema) for tool in view.tools)
 
     def _completion(self, reply: Reply) -> int:
+        """Tokens of a reply: text, reasoning and calls."""
         words = self._count(reply.text) + self._count(reply.reasoning)
         return words + sum(self._count(c.name) + self._count(c.arguments) for c in reply.calls)
 
@@ -185,6 +194,7 @@ class OfflineAssistant:
 
 
 def _overflow(prompt: int, window: int) -> ModelError:
+    """The error for a request of `prompt` tokens that is larger than the window, with a body in the words of OpenAI's servers."""
     return ModelError(
         f"The request holds {short(prompt)} tokens, more than the {short(window)} of the offline assistant's window.",
         "Free up context, or drop the largest messages.",
@@ -196,6 +206,6 @@ def _overflow(prompt: int, window: int) -> ModelError:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text in pieces of about the same size, larger for a long answer, so that it does not take long to show."""
+    """The text in pieces of equal length; in a long answer the pieces are longer, so that it does not take long to appear."""
     size = max(PIECE_CHARS, -(-len(text) // MAX_PIECES))
     return (text[i : i + size] for i in range(0, len(text), size))

@@ -1,6 +1,8 @@
-"""Plain commands, read from the user's own words and from nothing else: one call that does what was asked, then a short report.
+"""The built-in assistant's plain commands (`read src/a.py`, `run the tests`): recognises them in the user's message by patterns,
+makes the tool call that does what was asked, and reports the result in a few lines.
 
-Whether a call is allowed is not decided here. A result is shown, never obeyed.
+Commands come only from the user's own words: text in files and results is shown, never obeyed. Whether a call is allowed is
+decided elsewhere.
 """
 
 from __future__ import annotations
@@ -23,32 +25,40 @@ LISTED_LINES = 80
 MAX_SENTENCE_LINES = 3
 
 _MAX_PLAIN_COMMAND_CHARS = 600
-"""Characters in which a plain command fits; what is written or replaced may be longer."""
+"""The part of a message in which a plain command is looked for. Commands that hold a text of any length (see `_LONG`) are looked
+for in all of it."""
 
 _FLAGS = re.I | re.X
 _PATH = r"""(?:`[^`\n]+` | "[^"\n]+" | '[^'\n]+'
     | [^\s,;:`"']{0,200}[./\\][^\s,;:`"']{0,200}[^\s,;:`"'.?!]
     | [A-Z][A-Za-z]*file | README | LICENSE | CHANGELOG | AGENTS)"""
-"""A path as people write it: quoted, or with a dot or a slash in it, or one of the well-known names."""
-_ANY = r"""(?:`([^`]+)` | "([^"]+)" | '([^']+)' | “([^”]+)” | (\S+))"""
+"""Matches a path as people write it: quoted, or with a dot or a slash in it, or one of the well-known names."""
+
+_ANY_TEXT = r"""(?:`([^`]+)` | "([^"]+)" | '([^']+)' | “([^”]+)” | (\S+))"""
 _LINES = expression(
     r"^\s*(?:,?\s*(?:from\s+)?lines?|:)\s*(\d{1,7})(?:\s*(?:-|–|to|through|until)\s*(\d{1,7}))?\s*[.!]?$", re.I
 )
-_LAID_OUT = expression(r"^\s|\t|^\d+[:|]|^\W*(?:File \"|diff |@@)|(?<!\w)[*_<]")
-"""A row of what is no sentence: code, a listing, a traceback; or one that Markdown would take for something else."""
+"""Matches what follows the path of a file that is to be read: a line number or a range."""
+
+_NOT_A_SENTENCE = expression(r"^\s|\t|^\d+[:|]|^\W*(?:File \"|diff |@@)|(?<!\w)[*_<]")
+"""Matches a line of code, of a listing or of a traceback, and one with characters that mean something in Markdown."""
 
 _NO_PROGRAM = expression(r"(?:me|us|through|the|a|an|out|this|that|into|away)\b", re.I)
-"""`run me through the code` and the like are no command lines."""
+"""Matches what follows `run` where it is no command line: `run me through the code`."""
 
 _ARTICLES = frozenset(("the", "all", "a", "an", "for"))
 _HERE = frozenset(
     ["this", "here", "the", "there", "folder", "directory", "workspace", "project", "repo", "repository", "it"]
 )
+"""Words for the workspace itself, where the path of another folder could stand."""
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A call of a tool, as the user put it. Reading may have several `paths`; a `task` (`test`, `build`, `lint`) is run as the
-    project does it."""
+    """What the user told the assistant to do: the tool to call and its arguments.
+
+    `paths` are the files of a command to read, each read by a call of its own. A `task` (`test`, `build`, `lint`) is run by the
+    command line that the project uses for it.
+    """
 
     tool: str
     arguments: Mapping[str, object] = {}
@@ -57,18 +67,17 @@ class Command(msgspec.Struct, frozen=True):
 
 
 def command(question: str) -> Command | None:
-    """What the user plainly told to do; None for anything else."""
+    """The command that a message gives; None where it is a question or anything else."""
     text = re.sub(r"^(?:please|can you|could you|would you)[,\s]+", "", question.strip(), flags=re.I)
     for pattern, make in _COMMANDS:
-        if (match := pattern.search(text if make in _LONG else text[:_MAX_PLAIN_COMMAND_CHARS])) and (
-            made := make(match)
-        ):
-            return made
+        match = pattern.search(text if make in _LONG else text[:_MAX_PLAIN_COMMAND_CHARS])
+        if match and (parsed := make(match)):
+            return parsed
     return None
 
 
 def carry_out(wanted: Command, seen: ReadView) -> Reply:
-    """The next step of a command: its call, or the report."""
+    """The next step of a command: a tool call, or the report once the call has been made."""
     if wanted.paths:
         return _read_file(wanted, seen)
     if wanted.task:
@@ -76,6 +85,7 @@ def carry_out(wanted: Command, seen: ReadView) -> Reply:
     last = seen.done[-1] if seen.done else None
     unread = last and last.failed and not last.denied and "not read it" in last.text
     if seen.rounds == 1 and unread and wanted.tool == "write_file":
+        # an existing file may be replaced only after it was read: read it, and write in the next round
         first = seen.calls("It is there already: read first.", ("read_file", {"path": wanted.arguments["path"]}))
         return first or Reply(_report(wanted, seen.done))
     if last and not (seen.rounds == 2 and wanted.tool == "write_file" and last in seen.named("read_file")):
@@ -86,19 +96,19 @@ def carry_out(wanted: Command, seen: ReadView) -> Reply:
     return step or _no_tool(wanted.tool)
 
 
-# ── what is told to do ──
+# ── parsing: each of these makes a command of its pattern's match, or None where the match is no command after all ──
 
 
 def _make_read(match: re.Match[str]) -> Command | None:
-    rest = match["rest"].strip()
-    lines = _LINES.match(rest) if rest else None
-    if rest.strip(".!?") and not lines:
-        return None  # "show src/a.py and explain …" is a question about it
+    behind_paths = match["rest"].strip()
+    lines = _LINES.match(behind_paths) if behind_paths else None
+    if behind_paths.strip(".!?") and not lines:
+        return None  # "show src/a.py and explain …" is a question about the file
     paths = tuple(_bare(p) for p in re.findall(_PATH, match["paths"], _FLAGS))[:MAX_FILES_READ]
     if not lines:
         return Command("read_file", paths=paths)
-    ends = sorted((int(lines[1]), int(lines[2] or lines[1])))
-    return Command("read_file", {"start_line": ends[0], "end_line": ends[1]}, paths)
+    first, last = sorted((int(lines[1]), int(lines[2] or lines[1])))
+    return Command("read_file", {"start_line": first, "end_line": last}, paths)
 
 
 def _make_list(match: re.Match[str]) -> Command:
@@ -168,13 +178,15 @@ def _make_news(match: re.Match[str]) -> Command:
 
 
 def _bare(path: str) -> str:
-    """A path without its quotes and without `@`."""
+    """A path without its quotes and without the `@` of a mention."""
     return path.strip().strip("`\"'").removeprefix("@")
 
 
 _LONG: tuple[Callable[[re.Match[str]], Command | None], ...] = (
     _make_edit, _make_write, _make_remember, _make_delegate, _make_run
 )  # fmt: skip
+"""The parsers of commands that hold a text of any length."""
+
 _COMMANDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Command | None]], ...] = tuple(
     (expression(pattern, _FLAGS | re.S), make)
     for pattern, make in (
@@ -212,7 +224,7 @@ _COMMANDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Command | None
             _make_task,
         ),
         (
-            rf"""^(?:replace|change|rename)\s+{_ANY}\s+(?:with|by|to|into)\s+{_ANY}\s+
+            rf"""^(?:replace|change|rename)\s+{_ANY_TEXT}\s+(?:with|by|to|into)\s+{_ANY_TEXT}\s+
             in\s+(?:the\s+)?(?:file\s+)?(?P<path>{_PATH}|[\w./-]+)\s*[.!]?$""",
             _make_edit,
         ),
@@ -233,34 +245,36 @@ _COMMANDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Command | None
         (r"^(?:(?:run|execute|exec)(?:\s*:\s*|\s+)(?:the\s+command\s+)?|[!$]\s*)(?P<command>.+)$", _make_run),
     )
 )
-"""In the order they are tried; the first that makes something of it wins."""
+"""The patterns of commands with their parsers, in the order in which they are tried; the first that gives a command wins."""
 
 
-# ── reading, with a look around for a name without its folder ──
+# ── reading files; one that is not at its path is looked for by its name ──
 
 
 def _read_file(wanted: Command, seen: ReadView) -> Reply:
+    """The next step of a command to read: read the paths; where a file is missing, search for its name; read what was found, if
+    that is no more than was missing; then show the files."""
     reads = seen.named("read_file")
-    if not reads:  # another model may have begun this turn
+    if not reads:  # asked of the reads, not of `seen.done`: another model may have begun this turn with other calls
         step = seen.calls("", *(("read_file", {"path": path, **wanted.arguments}) for path in wanted.paths))
         return step or _no_tool("read_file")
-    lost = [d for d in reads if d.failed and not d.denied]
-    searched = seen.named("glob")
-    if lost and not searched and seen.rounds == 1:
-        names = (d.get("path").rsplit("/", 1)[-1] for d in lost)
+    missing = [d for d in reads if d.failed and not d.denied]
+    searches = seen.named("glob")
+    if missing and not searches and seen.rounds == 1:
+        names = (d.get("path").rsplit("/", 1)[-1] for d in missing)
         step = seen.calls("Not at that path; looking for the name.", *(("glob", {"pattern": f"**/{n}"}) for n in names))
         if step:
             return step
     rows = [
         r.strip().removeprefix("- ").removeprefix("./")
-        for d in searched
+        for d in searches
         if not d.failed
         for r in whole_paths(d.text.split("\n"), hits=False)
     ]
     found = [row for row in rows if re.fullmatch(r"\S*[\w/]\.\w+|\S*/\S+|[A-Z]\w+", row)]
-    other = [path for path in found if path not in {d.get("path") for d in reads}]
-    if lost and other and len(found) <= len(lost) and seen.rounds == 2:
-        return seen.calls("", *(("read_file", {"path": path}) for path in other)) or _no_tool("read_file")
+    unread = [path for path in found if path not in {d.get("path") for d in reads}]
+    if missing and unread and len(found) <= len(missing) and seen.rounds == 2:
+        return seen.calls("", *(("read_file", {"path": path}) for path in unread)) or _no_tool("read_file")
     shown = [d for d in reads if not d.failed] or reads
     parts = [_describe_call(d) for d in shown]
     if found and all(d.failed for d in shown):
@@ -269,6 +283,7 @@ def _read_file(wanted: Command, seen: ReadView) -> Reply:
 
 
 def _describe_call(done: DoneCall) -> str:
+    """A call of `read_file` as part of the report: the lines that were read, in a fence, or what went wrong."""
     path = done.get("path")
     if done.failed:
         return trouble(done.denied, done.text, 20)
@@ -282,7 +297,7 @@ def _describe_call(done: DoneCall) -> str:
     return f"{ref(path)}, lines {lines[0].number}–{lines[-1].number}:\n\n{fence(body, path)}"
 
 
-# ── the project's own tasks: a fixed set, no line of a file is run ──
+# ── tasks of the project: only fixed command lines are run, never a line from a file ──
 
 _MARKERS = {
     "test": (("Cargo.toml", "cargo test"), ("go.mod", "go test ./..."), ("pyproject.toml", "python -m pytest -q"),
@@ -290,9 +305,12 @@ _MARKERS = {
     "build": (("Cargo.toml", "cargo build"), ("go.mod", "go build ./..."), ("pyproject.toml", "python -m build")),
     "lint": (("Cargo.toml", "cargo clippy"), ("go.mod", "go vet ./..."), ("pyproject.toml", "ruff check .")),
 }  # fmt: skip
+"""For each task, the files at the top of a project that show its kind, with the command line for that kind; the first found
+counts."""
 
 
 def _task(name: str, seen: ReadView) -> Reply:
+    """The next step of a task: look at what kind of project this is, run the command line, report."""
     if ran := seen.named("shell"):
         return Reply(_report(Command("shell"), ran))
     if "shell" not in seen.offered:
@@ -307,7 +325,8 @@ def _task(name: str, seen: ReadView) -> Reply:
 
 
 def _task_line(name: str, seen: ReadView) -> str:
-    """From a make target or a script at the top, else from what kind of project it is."""
+    """The command line for a task: by a make target or a script in `package.json` of that name, else by the kind of the project;
+    empty where nothing is known."""
     found = {hit.path for d in seen.named("grep") if not d.failed for hit in hits(d.text)}
     if found & {"Makefile", "makefile", "GNUmakefile"}:
         return f"make {name}"
@@ -326,12 +345,13 @@ def _no_tool(name: str) -> Reply:
 
 
 def _report(wanted: Command, done: Sequence[DoneCall]) -> str:
+    """The report of a command, about the result of its last call."""
     last = done[-1]
     if last.denied or (last.failed and wanted.tool != "shell"):
         return trouble(last.denied, last.text, 20)
     text = last.text.strip()
     rows = text.split("\n") if text else []
-    if wanted.tool in {"glob", "grep"}:  # to a person each path whole
+    if wanted.tool in {"glob", "grep"}:  # models are given paths below their folder; a person is shown each path whole
         rows = list(whole_paths(rows, hits=wanted.tool == "grep"))
     match wanted.tool:
         case "shell":
@@ -353,11 +373,14 @@ def _report(wanted: Command, done: Sequence[DoneCall]) -> str:
 
 
 def trouble(denied: bool, text: str, most: int) -> str:
-    """Of a call that was denied or failed, kindly and with its own words, so many lines of them: sentences as a quotation, which
-    breaks where the screen ends, and what is set in columns as it stands. A plain no is not told to who said it."""
+    """The report of a call that was denied or failed, with at most `most` lines of the result.
+
+    Sentences are quoted, so that they wrap; code and listings are fenced, so that their columns stay. A denial for which the
+    person gave no reason is not quoted, since they know what they said.
+    """
     if denied and "They gave no reason" in text[:80]:
         return phrases.DENIED
     rows = text.strip().split("\n")
-    sentences = len(rows) <= MAX_SENTENCE_LINES and not any(_LAID_OUT.search(row) for row in rows)
+    sentences = len(rows) <= MAX_SENTENCE_LINES and not any(_NOT_A_SENTENCE.search(row) for row in rows)
     quoted = said("\n\n".join(rows), 2_000) if sentences else fence(head(rows, most))
     return f"{phrases.DENIED if denied else phrases.FAILED}\n\n{quoted}"

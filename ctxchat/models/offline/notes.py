@@ -1,6 +1,7 @@
-"""From messages to notes: goals, rules, decisions, what was done and what failed, files, names. A note is a summary's line.
+"""Extracts notes from messages: goals, rules, decisions, what was done and what failed, files, names. A note is a line of the
+summary that `summary` makes without a model.
 
-Pure; decides by words alone, those of eight languages, so it keeps what was said and adds nothing of its own.
+Sentences are recognised by patterns of words in eight languages and kept as they are; nothing is added. Pure.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ from ctxchat.models.offline.phrases import BEGINNINGS
 from ctxchat.models.offline.words import terms
 
 Part = Literal["goal", "rules", "decisions", "progress", "failed", "files", "next", "exact"]
+"""The section of a summary that a note belongs to."""
+
 Tag = Literal["", "settled", "open", "done", "in progress", "blocked", "now", "read", "changed"]
+"""What is said of a note in front of its text. Decisions are `settled` or `open`; progress is `done`, `in progress` or `blocked`;
+a goal is `now` where it is the newest of several; files were `read` or `changed`."""
 
 _FLAGS = re.I | re.X
 
@@ -70,7 +75,7 @@ BLOCKED = expression(
 )
 
 MAX_NOTE_CHARS = 400
-"""Characters of one note; a longer sentence is cut there, and the cut marked."""
+"""Characters of one note; a longer sentence is cut, with a mark."""
 
 _SENTENCE = expression(r"(?<=[.!?…])\s+(?=[^\sa-z])|(?<=[。！？])|\n+")
 _FENCE = expression(r"^(`{3,}|~{3,}).*?(?:^\1[ \t]*$|\Z)", re.M | re.S)
@@ -84,15 +89,24 @@ _EXACT = expression(
     | \b\d+(?:[.,:]\d+)*\s?(?:%|ms|s|min|h|GB|MB|KB|kB|km|m|kg|€|\$|USD|EUR|tokens|px)(?!\w) | \bv?\d+\.\d+(?:\.\d+)+\b""",
     re.X,
 )
+"""Matches what must be kept letter by letter: addresses, code, paths, keys of issues, hashes, identifiers, numbers with units."""
+
 _CHANGES = expression(r"write|edit|create|patch|replace|delete|move|append", re.I)
+"""Matches names of tools that change files."""
+
 _PATH_NAMES = ("path", "file_path", "file", "filename")
+"""Names of arguments that hold a path."""
+
 _SHOWN_NAMES = ("command", *_PATH_NAMES, "pattern", "query", "url")
+"""Names of arguments of which the first present one describes a call."""
+
 _LOOKING = ("list_files", "grep", "glob")
+"""Tools whose path is where they look and not a file they read."""
 
 
 class Note(msgspec.Struct, frozen=True):
-    """One line of a summary. `score` says how much it matters (about 0 to 1); `continues` marks what ends a request that stands
-    before the first message."""
+    """One line of a summary. `score` says how much it matters (about 0 to 1). `continues`: it is a reply to a request from before
+    the first of the messages, which is in the earlier summary."""
 
     part: Part
     text: str
@@ -102,31 +116,31 @@ class Note(msgspec.Struct, frozen=True):
 
 
 def notes_of(messages: Sequence[Message]) -> list[Note]:
-    """Every note these messages give, in their order."""
+    """All notes from these messages, in their order; of the requests only the first and the newest."""
     weigh = _Weights(m.text for m in messages if m.role in {"user", "assistant"})
     notes: list[Note] = []
     turns = list(_turns(messages))
     for number, turn in enumerate(turns):
-        found = _turn(turn, weigh, first=number == 0)
-        # What an earlier turn meant to do next has been done, or overtaken by what was asked since.
+        found = _notes_of_turn(turn, weigh, first=number == 0)
+        # What an earlier turn meant to do next has been done by now, or other requests have come since.
         notes += [n for n in found if n.part != "next" or number >= len(turns) - 2]
     requests = [n for n in notes if n.part == "goal"]
     requests = [n for n in requests if n.score == 1.0] or requests  # a message of rules alone asks for nothing
     goals = requests[:1] + [Note("goal", n.text, tag="now", score=1.0) for n in requests[-1:] if len(requests) > 1]
-    rest = [n for n in notes if n.part != "goal"]
-    settled = [n.text for n in rest if n.tag == "settled"]
-    rest = [n for n in rest if not (n.tag == "open" and covered(n.text, settled))]
-    return [*goals, *rest, *_exact(messages)]
+    others = [n for n in notes if n.part != "goal"]
+    settled = [n.text for n in others if n.tag == "settled"]
+    others = [n for n in others if not (n.tag == "open" and covered(n.text, settled))]
+    return [*goals, *others, *_exact(messages)]
 
 
 def covered(text: str, by: Iterable[str]) -> bool:
-    """True when most of a text's words stand in one of the others: the matter is dealt with there."""
+    """True where at least 60 % of a text's terms are in one of the other texts, which then deals with the same matter."""
     own = set(terms(text))
     return bool(own) and any(len(own & set(terms(other))) >= 0.6 * len(own) for other in by)
 
 
 def sentences(text: str) -> list[str]:
-    """A text's sentences without its code blocks, quotes and list marks."""
+    """The sentences of a text, without code blocks, quotations, tables and list marks."""
     plain = _FENCE.sub("", text)
     pieces = (
         re.sub(r"\s+", " ", p).strip(" -*#\t") for p in _SENTENCE.split(plain) if not p.lstrip().startswith((">", "|"))
@@ -135,14 +149,14 @@ def sentences(text: str) -> list[str]:
 
 
 class _Weights:
-    """How much a sentence says, by how often its words come up in the whole conversation."""
+    """Weighs sentences by how often their terms come up in the whole conversation."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._counts = Counter(t for text in texts for t in set(terms(text[:20_000])))
         self._most = max(self._counts.values(), default=1)
 
     def __call__(self, sentence: str, place: float = 0.0) -> float:
-        """About 0 to 1; `place` is where it stands in its message, 0 the beginning."""
+        """The weight of a sentence, about 0 to 1; `place` is its position in its message, from 0 (beginning) to 1."""
         found = [self._counts[t] / self._most for t in set(terms(sentence)) if len(t) > 3 or not t.isascii()]
         strong = sorted(found, reverse=True)[:6]
         return 0.7 * (sum(strong) / len(strong) if strong else 0.0) + 0.3 * (1 - place)
@@ -152,7 +166,7 @@ class _Weights:
 
 
 def _turns(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    """The messages from one user message to the next."""
+    """The messages in turns, each from one user message to the next."""
     turn: list[Message] = []
     for message in messages:
         if message.role == "user" and turn:
@@ -163,7 +177,9 @@ def _turns(messages: Sequence[Message]) -> Iterator[list[Message]]:
         yield turn
 
 
-def _turn(turn: Sequence[Message], weigh: _Weights, *, first: bool) -> list[Note]:
+def _notes_of_turn(turn: Sequence[Message], weigh: _Weights, *, first: bool) -> list[Note]:
+    """The notes of one turn: what the user, the replies and the tools said, and how far the request is. `first`: it is the first
+    of the turns, which may have no user message."""
     asked = turn[0].text if turn[0].role == "user" else ""
     replies = [m for m in turn if m.role == "assistant" and not m.calls and m.text.strip() and not m.interrupted]
     notes = list(_from_user(asked, weigh)) if asked else []
@@ -171,38 +187,39 @@ def _turn(turn: Sequence[Message], weigh: _Weights, *, first: bool) -> list[Note
         if message.role == "assistant":
             notes += _from_reply(message.text, weigh)
     notes += _from_tools(turn)
-    told = _gist(replies[-1].text, weigh) if replies else ""
+    outcome = _gist(replies[-1].text, weigh) if replies else ""
     request = _request(asked)
-    if request and told and BLOCKED.search(told):
-        notes.append(Note("progress", f"{request} → {told}", tag="blocked", score=0.9))
+    if request and outcome and BLOCKED.search(outcome):
+        notes.append(Note("progress", f"{request} → {outcome}", tag="blocked", score=0.9))
     elif request and replies:
-        notes.append(Note("progress", f"{request} → {told}" if told else request, tag="done", score=0.5))
+        notes.append(Note("progress", f"{request} → {outcome}" if outcome else request, tag="done", score=0.5))
     elif request:
         notes.append(Note("progress", request, tag="in progress", score=1.0))
     elif first and replies:
-        notes.append(Note("progress", told, tag="done", continues=True))
+        notes.append(Note("progress", outcome, tag="done", continues=True))
     return notes
 
 
 def _request(text: str) -> str:
-    """What was asked for, in the asker's first words."""
-    said = _wishes(text)
-    return _clipped(" ".join(said[:2]) if said and len(said[0]) < 60 else said[0], 240) if said else ""
+    """The first one or two sentences of a request, without rules."""
+    wishes = _wishes(text)
+    return _clipped(" ".join(wishes[:2]) if wishes and len(wishes[0]) < 60 else wishes[0], 240) if wishes else ""
 
 
 def _wishes(text: str) -> list[str]:
     """The sentences of a request without standing rules, which have their own section; all of them where it holds only rules."""
-    said = sentences(text)
-    return [s for s in said if not RULE.search(s)] or said
+    every = sentences(text)
+    return [s for s in every if not RULE.search(s)] or every
 
 
 def _from_user(text: str, weigh: _Weights) -> Iterator[Note]:
-    said = sentences(text)
-    if said:
-        wants = any(not (RULE.search(s) or SETTLED.search(s)) for s in said)
+    """The notes of a user message: its request, and its sentences that are decisions, rules, or weigh much."""
+    every = sentences(text)
+    if every:
+        wants = any(not (RULE.search(s) or SETTLED.search(s)) for s in every)
         yield Note("goal", _clipped(" ".join(_wishes(text)[:3])), score=1.0 if wants else 0.9)
-    for place, sentence in enumerate(said[:80]):
-        score = weigh(sentence, place / len(said))
+    for place, sentence in enumerate(every[:80]):
+        score = weigh(sentence, place / len(every))
         asked = asks(sentence)
         if OPEN.search(sentence):
             yield Note("decisions", _clipped(sentence), tag="open", score=0.8)
@@ -217,9 +234,10 @@ def _from_user(text: str, weigh: _Weights) -> Iterator[Note]:
 
 
 def _from_reply(text: str, weigh: _Weights) -> Iterator[Note]:
-    said = [s for s in sentences(text) if not s.startswith(BEGINNINGS)]
-    for place, sentence in enumerate(said[:200]):
-        score = 0.8 * weigh(sentence, place / len(said))
+    """The notes of a model's reply: what is next, what is blocked, what was decided, what failed."""
+    own = [s for s in sentences(text) if not s.startswith(BEGINNINGS)]
+    for place, sentence in enumerate(own[:200]):
+        score = 0.8 * weigh(sentence, place / len(own))
         if NEXT.search(sentence):
             yield Note("next", _clipped(sentence), score=score)
         elif BLOCKED.search(sentence):
@@ -231,16 +249,16 @@ def _from_reply(text: str, weigh: _Weights) -> Iterator[Note]:
 
 
 def _gist(text: str, weigh: _Weights) -> str:
-    """The sentence of a reply that says most."""
-    said = [s for s in sentences(text) if not s.startswith(BEGINNINGS)] or _quoted(text)
-    if not said:
+    """The sentence of a reply that weighs most."""
+    candidates = [s for s in sentences(text) if not s.startswith(BEGINNINGS)] or _quoted(text)
+    if not candidates:
         return ""
-    best = max(range(len(said)), key=lambda i: weigh(said[i], i / len(said)))
-    return _clipped(said[best], 240)
+    best = max(range(len(candidates)), key=lambda i: weigh(candidates[i], i / len(candidates)))
+    return _clipped(candidates[best], 240)
 
 
 def _quoted(text: str) -> list[str]:
-    """What an answer made of quotations quotes."""
+    """The lines in block quotes of a text: an answer of the built-in assistant may have nothing else."""
     return [line.lstrip("> ").strip() for line in text.split("\n") if line.startswith(">") and line.strip("> ")]
 
 
@@ -248,20 +266,21 @@ def _quoted(text: str) -> list[str]:
 
 
 def _from_tools(turn: Sequence[Message]) -> Iterator[Note]:
+    """The notes of a turn's calls: what failed, and which files were read or changed."""
     results = {m.call_id: m.text for m in turn if m.role == "tool"}
     for message in turn:
         for call in message.calls:
             result = results.get(call.id, "")
             trouble = _trouble(result)
             if trouble:
-                yield Note("failed", f"`{_clipped(_what(call), 120)}`: {trouble}", score=0.5)
+                yield Note("failed", f"`{_clipped(_describe(call), 120)}`: {trouble}", score=0.5)
             for path in _paths(call):
                 if not trouble:
                     yield Note("files", f"`{path}`", tag="changed" if _CHANGES.search(call.name) else "read", score=0.5)
 
 
 def _trouble(result: str) -> str:
-    """The line of a result that says what went wrong, empty where nothing did."""
+    """The line of a result that tells what went wrong; empty where nothing did."""
     head = result[:4_000] + result[-4_000:] if len(result) > 8_000 else result
     lines = [line.strip() for line in head.split("\n") if line.strip()]
     wrong = bool(_EXIT.search(head)) or "Traceback (most recent call last)" in head
@@ -271,14 +290,15 @@ def _trouble(result: str) -> str:
     return _clipped(telling[-1] if wrong and telling else lines[0], 200)
 
 
-def _what(call: ToolCall) -> str:
+def _describe(call: ToolCall) -> str:
+    """A call in one line: the tool's name and its most telling argument."""
     arguments = fields_of(call.arguments) or {}
     shown = next((value for name in _SHOWN_NAMES if isinstance(value := arguments.get(name), str)), "")
     return " ".join(f"{call.name} {shown}".split()).replace("`", "'")
 
 
 def _paths(call: ToolCall) -> list[str]:
-    """The files a call read or changed; where it only looked around, none."""
+    """The paths of the files that a call read or changed."""
     if call.name in _LOOKING:
         return []
     arguments = fields_of(call.arguments) or {}
@@ -287,7 +307,7 @@ def _paths(call: ToolCall) -> list[str]:
 
 
 def _exact(messages: Sequence[Message]) -> list[Note]:
-    """Names, numbers with units and addresses that people and replies used, the most used first."""
+    """The texts in user messages and replies that must be kept letter by letter (see `_EXACT`), the most used first."""
     counts: Counter[str] = Counter()
     for message in messages:
         if message.role in {"user", "assistant"}:
@@ -300,6 +320,6 @@ def _exact(messages: Sequence[Message]) -> list[Note]:
 
 
 def _clipped(text: str, most: int = MAX_NOTE_CHARS) -> str:
-    """One line, at most `most` characters."""
+    """The text as one line of at most `most` characters."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"

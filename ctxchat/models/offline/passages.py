@@ -1,7 +1,8 @@
-"""Lines with their places, which of them answer a question best, and how they are quoted.
+"""Reads the results of searches and reads as lines of files, ranks the lines by how well they answer a question, and quotes them
+in Markdown.
 
-Pure arithmetic on words: how rare a word is among what was found, how many fall together, what kind of line and file it is. A
-quotation stays one: prose in block quotes, code in fences that their content cannot close.
+A line scores by its terms: how rare they are among the lines found, how many of them stand close together, and what kind of line
+and file it is. Prose is quoted in block quotes, code in fences; whatever they hold, it cannot end them. Pure.
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ from ctxchat.core.found_paths import whole_paths
 from ctxchat.models.offline.words import Topic, terms
 
 CLOSE, REACH = 2, 12
-"""Lines above and below that count as the same place, and that still have to do with it."""
+"""How many lines above and below belong to the same place, and how many still have to do with it."""
 
 MAX_LINES = 20_000
 MAX_LINE_CHARS = 2_000
 MAX_BARE_DEFINITIONS = 3
-"""Definitions at the margin that say little of a program by themselves."""
+"""Up to so many definitions that are not indented, an outline also shows those inside of them, since alone they say little."""
 
 GAP = "…"
-"""Stands for lines between two that are quoted."""
+"""Marks lines that are left out of a quotation."""
+
 MAX_OPENED_LINES = 10
-"""Lines of what a line opens."""
+"""Lines that are quoted at most of a block (a list, a section of settings) that the best line opens."""
 
 MAX_QUOTED_CHARS = 420
 """Characters of one quoted line."""
@@ -42,7 +44,7 @@ DEFINES = (
 
 _HIT = expression(r"^(?P<path>(?:[A-Za-z]:[\\/])?[^:\n]{1,400}):(?P<number>\d{1,8}):(?P<text>.*)$")
 _NUMBERED = expression(r"^\s*(\d{1,8})(?:\t|[│|→:] ?| {2})(.*)$|^\s*(\d{1,8})$")
-_FEW_NUMBERED = expression(r"^(\d{1,8})?\t(.*)$")
+_SPARSELY_NUMBERED = expression(r"^(\d{1,8})?\t(.*)$")
 _HIT_BELOW = expression(r"^(?P<number>\d{1,8}):(?P<text>.*)$")
 _AROUND = expression(r"^(?:\d{1,8}-|--$)")
 _DEFINES = expression(DEFINES)
@@ -67,7 +69,7 @@ _RULE = expression(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*")
 _CONTROL = expression(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\x1b\[[0-9;?]*[A-Za-z]")
 _MARKS = expression(r"[\\`*<\[]|(?<!\w)_|_(?!\w)|~~")
 _COMMENT = expression(r"\s*(?:#|//|--|/\*|\*|@|;)\s*\w")
-_KINDS = {
+_LANGUAGES = {
     "py": "python", "pyi": "python",
     "js": "javascript", "ts": "typescript", "tsx": "tsx", "rs": "rust", "go": "go", "c": "c", "h": "c",
     "cpp": "cpp", "java": "java", "rb": "ruby", "sh": "bash", "toml": "toml", "yaml": "yaml", "yml": "yaml", "json": "json",
@@ -85,7 +87,8 @@ class FileLine(msgspec.Struct, frozen=True):
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """What else makes a line fit: a pattern that it matches, the files it is sought in (empty: any), and how much that counts."""
+    """A form of line that answers a question: lines that match the pattern `line`, in files whose path matches `files` (empty:
+    any), have their score multiplied by `weight`."""
 
     line: str
     weight: float
@@ -93,7 +96,8 @@ class Wish(msgspec.Struct, frozen=True):
 
 
 class Passage(msgspec.Struct, frozen=True):
-    """A place worth quoting: its best line, the lines around it that are known, and the terms it holds."""
+    """A place worth quoting: its best line, the known lines around that (`around`, itself included), its score, and which terms
+    of the question it holds."""
 
     line: FileLine
     around: tuple[FileLine, ...]
@@ -107,7 +111,8 @@ class Passage(msgspec.Struct, frozen=True):
 
 
 def hits(output: str) -> list[FileLine]:
-    """The lines of a grep's output that look like `path:line:text`, or like `line:text` below a path."""
+    """The lines that a search found, from its output: rows of the form `path:line:text`, or `line:text` below a row with the
+    path."""
     found: list[FileLine] = []
     above = ""
     for row in whole_paths([row[:MAX_LINE_CHARS] for row in output.split("\n")[:MAX_LINES]], hits=True):
@@ -121,41 +126,42 @@ def hits(output: str) -> list[FileLine]:
 
 
 def file_lines(output: str, path: str, start: int = 1) -> list[FileLine]:
-    """The lines of a file as a tool printed it, numbered by the tool where it did, else from `start`."""
+    """The lines of a file from a tool's output, with the tool's line numbers where it gives any, else counted from `start`."""
     rows = [row[:MAX_LINE_CHARS].rstrip("\r") for row in output.split("\n")[:MAX_LINES]]
     path = path.removeprefix("./")
-    if few := _few_numbers(rows):
-        return [FileLine(path, number, text) for number, text in few]
+    if sparse := _parse_sparse_numbers(rows):
+        return [FileLine(path, number, text) for number, text in sparse]
     numbered = [FileLine(path, int(m[1] or m[3]), m[2] or "") for row in rows if (m := _NUMBERED.match(row))]
-    rising = all(
-        a.number < b.number for a, b in itertools.pairwise(numbered)
-    )  # the hours of a log do not rise with each line
+    # numbers that do not rise are part of the text, as the hours in a log
+    rising = all(a.number < b.number for a, b in itertools.pairwise(numbered))
     if rising and len(numbered) * 2 > len([r for r in rows if r.strip()]):
         return numbered
     return [FileLine(path, start + i, row) for i, row in enumerate(rows)]
 
 
-def _few_numbers(rows: Sequence[str]) -> Sequence[tuple[int, str]]:
-    """Lines as our own tool writes them, numbers in front of some; nothing where one is not what its place says."""
-    found: list[tuple[int, str]] = []
+def _parse_sparse_numbers(rows: Sequence[str]) -> Sequence[tuple[int, str]]:
+    """Numbers and texts of lines in the form of our own `read_file`, which numbers only some of them; empty where the rows do not
+    have that form throughout. A row in brackets ends them: it is a remark of the tool."""
+    lines: list[tuple[int, str]] = []
     for row in rows:
-        match = _FEW_NUMBERED.match(row)
+        match = _SPARSELY_NUMBERED.match(row)
         if not match and row.startswith("["):
             break
-        if not row and found:
-            found.append((found[-1][0] + 1, ""))
+        if not row and lines:
+            lines.append((lines[-1][0] + 1, ""))
             continue
-        if not match or (match[1] and found and int(match[1]) != found[-1][0] + 1) or not (match[1] or found):
+        if not match or (match[1] and lines and int(match[1]) != lines[-1][0] + 1) or not (match[1] or lines):
             return ()
-        found.append((int(match[1]) if match[1] else found[-1][0] + 1, match[2]))
-    return found
+        lines.append((int(match[1]) if match[1] else lines[-1][0] + 1, match[2]))
+    return lines
 
 
 # ── which lines answer best ──
 
 
 class Ranking:
-    """The lines of a pool, weighed for a topic. `weights` gives terms of lesser weight (of an earlier question, or synonyms)."""
+    """Scores the lines of a pool for a topic. `weights` are further terms with a weight below 1 (synonyms, terms of an earlier
+    question); `wishes` are forms of lines that answer the question."""
 
     def __init__(
         self,
@@ -179,7 +185,8 @@ class Ranking:
         self._rarity = {t: math.log(2 + len(self._lines) / (1 + counts[t])) for t in self._wanted}
 
     def best(self, most: int) -> list[Passage]:
-        """The best places, the best first, no two of them close to each other, nor of one file the same line twice."""
+        """At most `most` passages, best first; no two of them close to each other, and no line of the same text twice from a
+        file."""
         scored = [
             (self._score(key), key)
             for key in self._lines
@@ -200,15 +207,18 @@ class Ranking:
         return chosen
 
     def coverage(self, passage: Passage) -> float:
-        """The share of the topic's own weight that a passage holds, 0 to 1."""
+        """The share of the topic's terms that a passage holds, by their weight, 0 to 1."""
         own = self._own or self._wanted.keys()
         whole = sum(self._weight(t) for t in own)
         return sum(self._weight(t) for t in passage.matched & own) / whole if whole else 1.0
 
     def _weight(self, term: str) -> float:
+        """The weight of a term, rarer ones weighing more."""
         return self._wanted[term] * self._rarity[term]
 
     def _score(self, key: tuple[str, int]) -> float:
+        """The score of a line: its own terms count in full, those of lines nearby and of the path in part; phrases, names, wishes
+        and the kind of line and file are added."""
         line, here = self._lines[key], self._terms[key]
         close = self._words_near(key, CLOSE) - here
         near = self._words_near(key, REACH) - here - close
@@ -219,24 +229,29 @@ class Ranking:
         score += sum(0.5 * sum(self._rarity.get(t, 0.5) for t in p) for p in self._phrases if p and " ".join(p) in run)
         wished = self._wished(key)
         if self._own and not self._own & (here | close) and not self._count_named(key) and wished <= 1:
-            score *= 0.4  # only words of an earlier question, or of like meaning
+            score *= 0.4  # it has only synonyms, or terms of an earlier question
         return (score + (wished > 1)) * wished * self._fitness(line)
 
     def _words_near(self, key: tuple[str, int], reach: int) -> frozenset[str]:
+        """The wanted terms in a line and in the `reach` lines above and below it."""
         path, number = key
         nothing: frozenset[str] = frozenset()
         keys = ((path, n) for n in range(number - reach, number + reach + 1))
         return nothing.union(*(self._terms.get(k, nothing) for k in keys))
 
     def _count_named(self, key: tuple[str, int]) -> int:
+        """How many of the topic's names stand in a line or in its path."""
         text = self._lines[key].text.casefold()
         return sum(n in text or n in key[0].casefold() for n in self._names)
 
     def _wished(self, key: tuple[str, int]) -> float:
+        """The product of the weights of all wishes that a line meets; 1 where it meets none."""
         text = self._lines[key].text[:300]
         return math.prod(weight for line, files, weight in self._wishes if files.search(key[0]) and line.search(text))
 
     def _fitness(self, line: FileLine) -> float:
+        """A factor for the kind of line and file: below 1 for imports, generated files, lists of changes, tests and long
+        lines."""
         factor = 0.3 if _IMPORT.match(line.text) else 1.0
         factor *= 1.15 if _NAMES.match(line.text) else 1.0
         factor *= 0.4 if _GENERATED.search(line.path) else 1.0
@@ -246,6 +261,7 @@ class Ranking:
         return factor * (0.5 if len(line.text) > 400 else 1.0)
 
     def _passage(self, key: tuple[str, int], score: float) -> Passage:
+        """The passage around a line."""
         path, number = key
         around = [self._lines[k] for n in range(number - REACH, number + REACH + 1) if (k := (path, n)) in self._lines]
         return Passage(self._lines[key], tuple(around), score, self._words_near(key, REACH) | self._paths[path])
@@ -255,7 +271,7 @@ class Ranking:
 
 
 def quote(passage: Passage) -> str:
-    """The best line of a passage with the lines it needs to be understood."""
+    """A passage as Markdown: its best line with those lines around it that are needed to understand it."""
     prose = bool(_PROSE.search(passage.line.path))
     texts = [_clipped(line.text, passage) for line in (_paragraph(passage) if prose else _code_lines(passage))]
     if prose:
@@ -265,46 +281,56 @@ def quote(passage: Passage) -> str:
 
 
 def beginning(path: str, text: str) -> tuple[int, str]:
-    """How a file begins, quoted, and in which line: a manifest's description, the first paragraph of prose that says something, a
-    program's docstring or first comment. Empty where there is nothing of the kind."""
+    """What a file says of itself at its beginning: the number of the line, and the text, quoted. (0, "") where it says nothing.
+
+    That is the description in a manifest, the first paragraph of prose that is about the matter, or a program's docstring or
+    first comment.
+    """
     lines = file_lines(text, path)
-    if path.endswith(".py") and (begun := _docstring(lines)):
-        return begun
+    if path.endswith(".py") and (opening := _docstring(lines)):
+        return opening
     if path.endswith((".toml", ".json", ".mod")):
-        told = next((line for line in lines if re.match(r"\s*\"?description\"?\s*[:=]|\s*module ", line.text)), None)
-        return (told.number, fence(told.text.strip(), path)) if told else (0, "")
+        description = next(
+            (line for line in lines if re.match(r"\s*\"?description\"?\s*[:=]|\s*module ", line.text)), None
+        )
+        return (description.number, fence(description.text.strip(), path)) if description else (0, "")
     prose = bool(_PROSE.search(path))
-    speaks = _SPOKEN if prose else _COMMENTED
+    telling = _SPOKEN if prose else _COMMENTED
     titles = {a.number for a, b in itertools.pairwise(lines) if _UNDERLINE.fullmatch(b.text)}
-    told = [line for line in lines if speaks.match(line.text) and line.number not in titles]
-    runs = [[line for _, line in run] for _, run in itertools.groupby(enumerate(told), lambda at: at[1].number - at[0])]
+    told = [line for line in lines if telling.match(line.text) and line.number not in titles]
+    paragraphs = [
+        [line for _, line in run] for _, run in itertools.groupby(enumerate(told), lambda at: at[1].number - at[0])
+    ]
     code = min((line.number for line in lines if not prose and _NAMES.match(line.text)), default=len(lines) + 1)
-    begun = next((r for r in runs if r[0].number < code and _tells(r)), runs[0] if runs and prose else [])[:8]
-    if not begun:
+    otherwise = paragraphs[0] if paragraphs and prose else []
+    chosen = next((p for p in paragraphs if p[0].number < code and _tells(p)), otherwise)[:8]
+    if not chosen:
         return 0, ""
-    quoted = "\n".join(line.text for line in begun)
-    return begun[0].number, said(quoted, 900) if prose else fence(quoted, path)
+    quoted = "\n".join(line.text for line in chosen)
+    return chosen[0].number, said(quoted, 900) if prose else fence(quoted, path)
 
 
 def _docstring(lines: Sequence[FileLine]) -> tuple[int, str]:
-    """What a Python module says of itself, its first paragraphs, and in which line; empty where it says nothing."""
+    """The line and the first paragraphs of a Python module's docstring, quoted; (0, "") where it has none or cannot be parsed."""
     try:
         module = ast.parse("\n".join(line.text for line in lines))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return 0, ""
-    told = ast.get_docstring(module)
-    return (lines[0].number + module.body[0].lineno - 1, said(told, 600)) if told else (0, "")
+    docstring = ast.get_docstring(module)
+    return (lines[0].number + module.body[0].lineno - 1, said(docstring, 600)) if docstring else (0, "")
 
 
 def _tells(lines: Sequence[FileLine]) -> bool:
-    """True for words about the matter; not for links and badges in a row, nor for whose it is and by which licence."""
+    """True for a paragraph about the matter; false for a row of links and badges and for copyright and licence."""
     words = _LINKS.sub(" ", " ".join(line.text for line in lines))
     return len(_WORD.findall(words)) > 3 and not _OWNED.search(words)
 
 
 def outline(path: str, text: str, most: int = 12) -> str:
-    """The headings of a text, what a program defines, the sections of settings, as a quotation; empty where there is none.
-    What stands within another definition is shown where there are few at the margin."""
+    """At most `most` headings of a text, definitions of a program, or sections of settings, quoted; empty where there are none.
+
+    Definitions inside of others are shown where there are few that are not indented.
+    """
     lines = file_lines(text, path)
     if _PROSE.search(path):
         titles = [a.text for a, b in itertools.pairwise(lines) if a.text.strip() and _UNDERLINE.fullmatch(b.text)]
@@ -323,16 +349,16 @@ def outline(path: str, text: str, most: int = 12) -> str:
 
 
 def said(text: str, most: int = 600) -> str:
-    """Words somebody said, as a block quote."""
+    """A text as a block quote, cut to `most` characters."""
     return "\n".join(f"> {line}" for line in clean(clip(text.strip(), most)).split("\n"))
 
 
 def fence(text: str, path: str = "") -> str:
-    """A fenced block that its content cannot close, with the language its path tells."""
+    """A fenced block with as many backticks as it takes for its content not to close it. The path tells the language."""
     text = clean(text)
     ticks = max([3, *(len(run) + 1 for run in re.findall("`{3,}", text))])
-    kind = _KINDS.get(path.rsplit(".", 1)[-1].lower(), "") if "." in path else ""
-    return f"{'`' * ticks}{kind}\n{text}\n{'`' * ticks}"
+    language = _LANGUAGES.get(path.rsplit(".", 1)[-1].lower(), "") if "." in path else ""
+    return f"{'`' * ticks}{language}\n{text}\n{'`' * ticks}"
 
 
 def ref(text: str) -> str:
@@ -342,17 +368,17 @@ def ref(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Without control characters and direction marks; lone surrogates become question marks."""
+    """The text without control characters and direction marks, with question marks for lone surrogates."""
     return _CONTROL.sub("", text).encode("utf-8", "replace").decode()
 
 
 def clip(text: str, most: int) -> str:
-    """At most about `most` characters, the cut marked."""
+    """The text, cut to about `most` characters, with a mark where it was cut."""
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 def head(lines: Sequence[str], most: int, tail: int = 0) -> str:
-    """The first `most` lines and the last `tail`, with the number of those left out between them."""
+    """The first `most` lines and the last `tail` as a text, with a line between them that tells how many are left out."""
     if len(lines) <= most + tail + 1:
         return "\n".join(clip(line, 1_000) for line in lines)
     gap = f"… {len(lines) - most - tail} more lines …"
@@ -361,23 +387,25 @@ def head(lines: Sequence[str], most: int, tail: int = 0) -> str:
 
 
 def word_list(words: Sequence[str], most: int = 8) -> str:
-    """Paths one after the other, as code."""
+    """A list of paths in a sentence, each as inline code, at most `most` of them."""
     return ", ".join(ref(clip(w, 60)) for w in words[:most]) + _more(words, most)
 
 
 def sought(words: Sequence[str], most: int = 8) -> str:
-    """Words that were looked for, one after the other. Not as code: what is in code marks is taken for something that exists."""
+    """A list of searched words in a sentence, at most `most` of them. They are quoted and not set as code, since a reader takes
+    code for something that exists."""
     shown = (_MARKS.sub(r"\\\g<0>", clean(clip(word, 60))).replace("\n", " ") for word in words[:most])
     return ", ".join(f"“{word}”" for word in shown) + _more(words, most)
 
 
 def _more(words: Sequence[str], most: int) -> str:
+    """The end of a list that was cut to `most` words; empty where none is left out."""
     return f" and {len(words) - most} more" if len(words) > most else ""
 
 
 def _paragraph(passage: Passage) -> list[FileLine]:
-    """The best line and its neighbours up to an empty line, a heading or another item of a list, three at most on either side.
-    A row of a table stands alone, below the table's head."""
+    """The lines of prose to quote: the best line and its neighbours up to an empty line, a heading or another item of a list, at
+    most three on each side. Of a table, its head and the one row; of a heading, what follows it."""
     known = {line.number: line for line in passage.around}
     at = passage.line.number
     if _ROW.match(passage.line.text):
@@ -401,8 +429,8 @@ def _paragraph(passage: Passage) -> list[FileLine]:
 
 
 def _code_lines(passage: Passage) -> list[FileLine]:
-    """The best line, lines near it that hold what it lacks, a comment right above, and what it opens: two lines, or of a list
-    and a section of settings up to its end."""
+    """The lines of code to quote: the best line, lines near it with terms that it lacks, a comment right above, and what it
+    opens: a list or a section of settings up to its end, else two lines of a block."""
     known = {line.number: line for line in passage.around}
     at = passage.line.number
     lacking = passage.matched - set(terms(passage.line.text))
@@ -435,12 +463,12 @@ def _code_lines(passage: Passage) -> list[FileLine]:
 
 
 def _clipped(text: str, passage: Passage) -> str:
-    """A line that is too long, cut around the first term it matched."""
+    """A line for a quotation; where it is too long, the part around the first of the passage's terms."""
     text = clean(text)
     if len(text) <= MAX_QUOTED_CHARS:
         return text
-    low = text.casefold()
-    places = [p for t in passage.matched if (p := low.find(t[: max(3, len(t) - 2)])) >= 0]
-    start = max(0, min(places, default=0) - 80)
+    lower = text.casefold()
+    positions = [p for t in passage.matched if (p := lower.find(t[: max(3, len(t) - 2)])) >= 0]
+    start = max(0, min(positions, default=0) - 80)
     cut = text[start : start + MAX_QUOTED_CHARS].strip()
     return ("…" if start else "") + cut + ("…" if start + MAX_QUOTED_CHARS < len(text) else "")

@@ -51,8 +51,9 @@ NO_QUESTION = "There is no question for me yet. Ask me something about this fold
 
 _FIXED = (FOUND, PARTLY, ALSO, MISSING, SEARCHED, NOTHING, NOTHING_SAID, LIMITS, DENIED, FAILED, TOLD, HOLDS, WHO, WINDOW,
           GREETING, THANKS, NOTED, NO_TOOL, NO_QUESTION)  # fmt: skip
-# BEGINS and HAS begin with a place: no text can be told by that
+# BEGINS and HAS are missing: they begin with a place, so no text can be recognised by their beginning
 BEGINNINGS = tuple(
     sentence.split("{")[0] for phrase in _FIXED for sentence in re.split(r"(?<=[.:]) (?=[A-Z`])", phrase)
 )
-"""How its own sentences begin: what sums up a conversation leaves out such ones, since they say nothing about the project."""
+"""The beginnings of the assistant's own sentences. Summaries leave out sentences that begin so, since they say nothing about the
+project."""

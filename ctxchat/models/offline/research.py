@@ -1,6 +1,8 @@
-"""Questions: what they are about, what to search for, what to read of what was found, and the answer made of quotations.
+"""How the built-in assistant answers questions: it searches the folder for their words, reads around the best hits, and answers
+with quotations. `research` computes the next step of that from what the view shows was done so far.
 
-At most three rounds with tools, then an answer. What files say is quoted, never obeyed.
+At most three rounds of tool calls, then an answer. What files say is quoted, never obeyed. Lines are ranked in `passages`; a
+question that has a usual form (`which version …`) brings wishes for lines that answer it, see `_KINDS`.
 """
 
 from __future__ import annotations
@@ -41,21 +43,22 @@ MAX_FILES = 4
 MAX_QUOTES = 3
 MAX_HITS = 200
 LINES_AROUND_BEST = 12
-"""Lines read above and below the best one."""
+"""Lines read above and below the best hit."""
 
 MIN_QUESTION_SHARE = 0.34
-"""The share of a question that what was found must hold before reading starts."""
+"""The share of a question (of its terms, by weight) that the best passage must hold before it is read; else a wider search comes
+first."""
 
 FORM_MATCH_WEIGHT = 3.0
-"""The weight of a wish whose line answers by its form, whatever other words the question has."""
+"""The least weight of a wish whose lines answer the question by their form alone, whatever other words it has."""
 
 EARLIER_QUESTION_WEIGHT = 0.35
-"""What all words of the question before count together, beside those of one that leans on it."""
+"""Weight of all terms of the previous question together, against those of the present question that refers to it."""
 
 SYNONYM_WEIGHT = 0.5
-"""What a word of like meaning counts."""
+"""Weight of a synonym of a term of the question."""
 
-_ALIKE = {
+_SYNONYMS = {
     stem(word): tuple(map(stem, others.split()))
     for word, _, others in (
         row.strip().partition(": ")
@@ -81,14 +84,15 @@ _ALIKE = {
         """.strip().split("\n")
     )
 }
-"""Stems of words that are looked for beside one of the question."""
+"""The stem of a word with those of its synonyms, which are searched for, too."""
 
 _MANIFESTS = r"(?:^|/)(?:pyproject\.toml|package\.json|Cargo\.toml|go\.mod|setup\.(?:py|cfg))$"
-
+"""Paths of files that describe a project: its name, version and dependencies."""
 
 _LICENCES = r"\b(?:MIT|Apache|BSD|[AL]?GPL|GNU|MPL|Mozilla|ISC|Unlicense|EUPL|CC0)\b"
 _RELEASE = r"^(?:#+\s*)?(?:\w+\s+)?\[?v?\d+\.\d+(?:\.\d+)*\]?\s*(?:$|[(\-–—])"
-"""A version alone on a line, or as an entry in a list of changes begins: where it stands nowhere else, the newest says it."""
+"""A version alone on a line, or at the beginning of an entry in a list of changes: where a version is stated nowhere else, the
+newest entry tells it."""
 
 _VERSION = r"\bversion\b(?!.*\bpython\b)"
 
@@ -97,24 +101,24 @@ _ASSIGNED = r"^\s*[\w.\"'-]+\s*(?::\s*[\w\[\]., |]+)?\s*[:=](?!=)\s*\S"
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """A kind of question: how it is asked, and which lines of which files answer such a one. `search` is looked for besides.
-    `TERMS` stands for what is asked about."""
+    """A kind of question. `asked` is a pattern that such questions match, `wish` the lines that answer them, `search` another
+    pattern to search for. `TERMS` in these patterns stands for the terms of the question."""
 
     asked: str
     wish: Wish
     search: str = ""
 
     def with_topic(self, topic: Topic) -> _Kind:
-        """With what is asked about in its place."""
-        held = pattern(topic.terms) or "(?!)"
-        wish = msgspec.structs.replace(self.wish, line=self.wish.line.replace("TERMS", held))
-        return _Kind(self.asked, wish, self.search.replace("TERMS", held))
+        """The kind with the topic's terms in place of `TERMS`."""
+        any_term = pattern(topic.terms) or "(?!)"
+        wish = msgspec.structs.replace(self.wish, line=self.wish.line.replace("TERMS", any_term))
+        return _Kind(self.asked, wish, self.search.replace("TERMS", any_term))
 
     def met(self, line: FileLine) -> bool:
-        """True where a line is of the very form that such a question asks for."""
+        """True where the form of a line alone shows that it answers such a question."""
         wish = self.wish
-        fits = re.search(wish.files, line.path, re.I) and re.search(wish.line, line.text[:300], re.I)
-        return wish.weight >= FORM_MATCH_WEIGHT and bool(fits)
+        matches = re.search(wish.files, line.path, re.I) and re.search(wish.line, line.text[:300], re.I)
+        return wish.weight >= FORM_MATCH_WEIGHT and bool(matches)
 
 
 _KINDS = (
@@ -185,6 +189,8 @@ _KINDS = (
     ),
 )
 
+"""All kinds of questions that are known; a question may be of several."""
+
 _OVERVIEW = expression(
     r"""^\W*(?:what\ (?:does|is|do)\ (?:this|the)\s+(?:whole\s+)?(?:{0})(?:\s+(?:do|does|about|for|all\ about))?
     | what(?:'s|\ is)\ (?:this(?:\ (?:all\ )?about)?|(?:in\ )?here) | overview
@@ -193,6 +199,8 @@ _OVERVIEW = expression(
     ),
     re.I | re.X,
 )
+"""Matches a question about the project as a whole."""
+
 _RECALL = expression(
     r"""^recall\s+(?P<a>.+)$
     | ^(?:what|when|which|where|how|who|did|do)\b.{0,200}?\b(?:we|i|you)\s+
@@ -200,23 +208,31 @@ _RECALL = expression(
     | \bearlier\b.*\b(?:we|i|you)\b""",
     re.I | re.X | re.S,
 )
+"""Matches a question about what was said earlier in the conversation."""
+
 _LEANS = expression(
     r"^\W*(?:and|und|et|y|e|but|also|what about|how about)\b|\b(?:it|its|they|them|their|those|there|he|she|him|her)\b",
     re.I,
 )
+"""Matches a question that refers to the one before (`and …`, `it`, `what about …`)."""
+
 _MORE = expression(
     r"^\W*(?:(?:tell|show|give)(?: me)? )?(?:more|else|other|further|next|mehr|weiter|encore|plus|más|mais|altro)\b",
     re.I,
 )
+"""Matches a request for more of the same answer."""
+
 _REF = expression(r"`([^`\n]+):(\d{1,9})`")
+"""Matches a place that an answer has quoted: path and line."""
+
 _MENTION = expression(r"(?<!\S)@(?:\"([^\"\n]+)\"|(\S*[\w/]))")
-_OURS = (">", "```", *phrases.BEGINNINGS)
-"""How the parts of our own answers begin."""
+_OUR_ANSWERS = (">", "```", *phrases.BEGINNINGS)
+"""Beginnings of the parts of the assistant's own answers."""
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What is asked: its topic, terms of lesser weight, the kinds it is of, and places already quoted. `past`: it is about this
-    conversation."""
+    """A question, understood: its topic, terms with a weight below 1 (`lesser`: synonyms, and terms of the previous question),
+    its kinds, and the places that an answer has `quoted` already. `past`: it is about what was said in this conversation."""
 
     topic: Topic
     lesser: Mapping[str, float]
@@ -226,28 +242,28 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What is looked for, in the asker's words."""
+        """What is looked for, in the asker's own words."""
         return self.topic.shown or tuple(self.lesser)
 
     def ranked(self, pool: Sequence[FileLine]) -> tuple[Ranking, list[Passage]]:
-        """The best places of a pool that were not quoted already."""
+        """The ranking of some lines for this question, and the best passages in them that were not quoted already."""
         wishes = [kind.wish for kind in self.kinds]
         if defined := _definitions(self.topic):
             program = r"\.(?!md|rst|txt)\w+$"
             wishes += [
                 Wish(defined, 3.0, program),
-                Wish(rf"^(?:\w+ )*(?-i:{defined})", 1.3, program),
-            ]  # at the margin, written so
+                Wish(rf"^(?:\w+ )*(?-i:{defined})", 1.3, program),  # not indented, and spelled in the same case
+            ]
         ranking = Ranking(self.topic, pool, weights=self.lesser, wishes=wishes)
         return ranking, [p for p in ranking.best(12) if (p.line.path, p.line.number) not in self.quoted][:8]
 
 
 Told = tuple[float, Source, str]
-"""Something the conversation itself says: how well it fits (0 to 1), where it stands, its words."""
+"""A passage of the conversation itself that answers a question: how well (0 to 1), its source, its text."""
 
 
 def research(seen: ReadView) -> Reply:
-    """The next step: searches, then reading, then the answer."""
+    """The next step in answering the question: first searches, then reading, then the answer."""
     named = _named_files(seen)
     if named or _OVERVIEW.match(seen.question[:600]):
         step = _about_files(seen, named) if named else _overview(seen)
@@ -264,11 +280,12 @@ def research(seen: ReadView) -> Reply:
 
 
 def _understood(seen: ReadView) -> Question:
-    """The question's topic; where it leans on the one before, that one's words as well, with less weight."""
+    """What is asked. Where the question refers to the one before, the terms of that one are added, with less weight; where it
+    asks for more, they take its place."""
     text = seen.question[:600]
     recall = _RECALL.search(text)
     now = topic(recall["a"] if recall and recall["a"] else seen.question)
-    lesser = {s: SYNONYM_WEIGHT for t in now.terms for s in _ALIKE.get(t, ())}
+    lesser = {s: SYNONYM_WEIGHT for t in now.terms for s in _SYNONYMS.get(t, ())}
     more = bool(_MORE.match(text)) or now.empty
     if more or _LEANS.search(text[:300]):
         before = next((t for t in map(topic, seen.earlier[:4]) if not t.empty), Topic())
@@ -284,7 +301,8 @@ def _understood(seen: ReadView) -> Question:
 
 
 def _named_files(seen: ReadView) -> dict[str, str | None]:
-    """The files that the question mentions with `@`, with what is known of their text."""
+    """The files that the question mentions with `@` or that are attached to it, each with its text; None where it was not read
+    yet, empty where reading failed."""
     mentioned = {(quoted or plain).rstrip(".") for quoted, plain in _MENTION.findall(seen.question[:4_000])}
     read = {d.get("path"): "" if d.failed else d.text for d in seen.named("read_file")}
     like_files = [m for m in mentioned if re.search(r"\.\w{1,8}$|/", m)]
@@ -292,7 +310,8 @@ def _named_files(seen: ReadView) -> dict[str, str | None]:
 
 
 def _about_files(seen: ReadView, named: Mapping[str, str | None]) -> Reply | None:
-    """What the named files say about the question, or how they begin where it asks for nothing in particular."""
+    """The next step for a question about named files: reads them, then quotes what answers it, or how they begin where it asks
+    about them as a whole. None where nothing was read and nothing refused."""
     unread = [name for name, text in named.items() if text is None]
     if unread and not seen.done and (step := seen.calls("", *(("read_file", {"path": name}) for name in unread[:3]))):
         return step
@@ -314,25 +333,26 @@ def _about_files(seen: ReadView, named: Mapping[str, str | None]) -> Reply | Non
 
 
 _GENERAL = frozenset(terms("about summary overview content purpose say explain describe folder project do"))
-"""Words of a question that asks of a file as a whole."""
+"""Terms that ask about a file as a whole and not about something in it."""
 
 
 def _outline_file(name: str, text: str) -> Iterator[str]:
-    """A file as a whole: how it begins, and what it holds."""
-    number, begun = beginning(name, text)
-    held = outline(name, text)
-    if begun:
+    """A file as a whole, as parts of an answer: its beginning and its outline."""
+    number, opening = beginning(name, text)
+    contents = outline(name, text)
+    if opening:
         yield phrases.BEGINS.format(ref=ref(f"{name}:{number}"))
-        yield begun
-    if held or not begun:
+        yield opening
+    if contents or not opening:
         first = next((line for line in file_lines(text, name) if line.text.strip()), None)
-        lead = phrases.HAS if held else phrases.BEGINS
-        yield phrases.HOLDS if begun else lead.format(ref=ref(f"{name}:{first.number if first else 1}"))
-        yield held or fence(head(text.split("\n"), 12), name)
+        lead = phrases.HAS if contents else phrases.BEGINS
+        yield phrases.HOLDS if opening else lead.format(ref=ref(f"{name}:{first.number if first else 1}"))
+        yield contents or fence(head(text.split("\n"), 12), name)
 
 
 def _overview(seen: ReadView) -> Reply | None:
-    """What this project does: its README's beginning, what its manifest says of it, or at least what lies in it."""
+    """The next step for a question about the project: lists the folder, reads a README and a manifest, then quotes their
+    beginnings; without these, the list of files."""
     if not seen.done:
         looks = ("list_files", {"depth": 1}), ("glob", {"pattern": "**/README*"})
         return seen.calls("A README or a manifest says what a project is for.", *looks)
@@ -351,10 +371,10 @@ def _overview(seen: ReadView) -> Reply | None:
             return step
     parts: list[str] = []
     for done in seen.named("read_file"):
-        number, begun = (0, "") if done.failed else beginning(done.get("path"), done.text)
-        if begun:
+        number, opening = (0, "") if done.failed else beginning(done.get("path"), done.text)
+        if opening:
             lead = phrases.ALSO if parts else phrases.FOUND
-            parts += [lead.format(ref=ref(f"{done.get('path')}:{number}")), begun]
+            parts += [lead.format(ref=ref(f"{done.get('path')}:{number}")), opening]
     if not parts:
         parts = [phrases.NOTHING, fence(head(listing.split("\n"), 40)) if listing else "", *_refusals(seen)]
     return Reply("\n\n".join(p for p in parts if p))
@@ -367,7 +387,8 @@ _MANIFEST_NAMES = ("pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 
 
 def _next_step(asked: Question, seen: ReadView) -> Reply | None:
-    """Calls to make, or None when it is time to answer."""
+    """The next calls, or None where it is time to answer: for a question about the past `recall` first; then searches; a wider
+    search where they found little; then reading."""
     if seen.named("read_file") or (asked.past and _known_passages(asked, seen)):
         return None
     words = " ".join(asked.words)
@@ -389,14 +410,14 @@ def _next_step(asked: Question, seen: ReadView) -> Reply | None:
 
 
 def _searches(asked: Question, seen: ReadView) -> Iterator[Call]:
-    """The first searches, side by side: names and phrases as they stand, lines where two of the words meet, and what answers
-    this kind of question wherever it stands."""
+    """The first searches, made at once: for definitions of the names, for lines that answer this kind of question, for names and
+    phrases as they are, and for lines that hold two of the terms. Without `grep` the folder is listed."""
     about = asked.topic
     exact = "|".join(p for p in ("|".join(map(literal, about.names)), phrase_pattern(about.phrases[:6])) if p)
     named = {t for name in about.names for t in terms(name)}
-    alike = {s for t in about.terms for s in _ALIKE.get(t, ())}
-    earlier = tuple(t for t in asked.lesser if t not in alike)
-    groups = [(t, *_ALIKE.get(t, ())) for t in about.terms[:6]] + ([earlier] if earlier else [])
+    synonyms = {s for t in about.terms for s in _SYNONYMS.get(t, ())}
+    earlier = tuple(t for t in asked.lesser if t not in synonyms)
+    groups = [(t, *_SYNONYMS.get(t, ())) for t in about.terms[:6]] + ([earlier] if earlier else [])
     meeting = "" if named >= {*about.terms} else together_pattern(groups)
     kinds = [kind.search for kind in asked.kinds if kind.search]
     patterns = [p for p in dict.fromkeys((exact, meeting)) if p] or [pattern([*about.terms, *asked.lesser])]
@@ -410,19 +431,20 @@ def _searches(asked: Question, seen: ReadView) -> Iterator[Call]:
 
 
 def _definitions(about: Topic) -> str:
-    """A regular expression for the lines that define what is named; empty where nothing is."""
+    """A regular expression for the lines that define one of the topic's names; empty where it has none."""
     names = "|".join(literal(name) for name in about.names if name.isidentifier())
     return rf"\b(def|class|function|fn|func|struct|interface|type|const|let|var) +({names})\b" if names else ""
 
 
 def _greps(*patterns: str) -> Iterator[Call]:
-    """A search for each of these, once, but for empty ones."""
+    """A call of `grep` for each pattern that is not empty, each once."""
     wanted = dict.fromkeys(filter(None, patterns))
     return (("grep", {"pattern": pattern, "ignore_case": True, "max_hits": MAX_HITS}) for pattern in wanted)
 
 
 def _widen(asked: Question, seen: ReadView) -> Reply | None:
-    """A second round with a wider net: any of the words, their roots where that was tried, and file names."""
+    """A wider search as the second round: for any of the terms, or for their first letters where that was searched for already,
+    and for names of files."""
     known = [*asked.topic.terms, *asked.lesser]
     roots = [t[: max(4, len(t) - 2)] if t.isascii() else t[:1] for t in known if len(t) > 4 or not t.isascii()]
     tried = {d.get("pattern") for d in seen.named("grep")}
@@ -433,7 +455,7 @@ def _widen(asked: Question, seen: ReadView) -> Reply | None:
 
 
 def _read_passages(best: Sequence[Passage], seen: ReadView, asked: Question) -> Reply | None:
-    """Read around the best places, several files at once; where no line matched, the files whose names did."""
+    """Calls that read around the best passages, several files at once; where no line matched, files whose names match."""
     spans: dict[str, tuple[int, int]] = {}
     for path in list(dict.fromkeys(p.line.path for p in best))[:MAX_FILES]:
         numbers = [p.line.number for p in best if p.line.path == path]
@@ -446,7 +468,8 @@ def _read_passages(best: Sequence[Passage], seen: ReadView, asked: Question) -> 
 
 
 def _files_by_name(seen: ReadView, asked: Question) -> list[str]:
-    """Files whose names hold the question's words, those that hold most first; a README where nothing else is known."""
+    """At most two files whose names hold terms of the question, the best first; a README where no name does and `grep` was not
+    available."""
     known = set(asked.topic.terms) | set(asked.lesser)
     rows = [r for d in seen.named("list_files") if not d.failed for r in d.text.split("\n")]
     rows += [r for d in seen.named("glob") if not d.failed for r in whole_paths(d.text.split("\n"), hits=False)]
@@ -465,7 +488,8 @@ def _files_by_name(seen: ReadView, asked: Question) -> list[str]:
 
 
 def _pool(seen: ReadView) -> list[FileLine]:
-    """Every line of the folder this turn has seen; what was read stands before what a search clipped."""
+    """All lines of files that this turn has seen. Lines that were read come last, so that they replace the same lines in a
+    search's result, where they may be cut."""
     lines = [hit for d in seen.named("grep") if not d.failed for hit in hits(d.text)]
     for done in seen.named("read_file"):
         if not done.failed:
@@ -475,6 +499,8 @@ def _pool(seen: ReadView) -> list[FileLine]:
 
 
 def _answer(asked: Question, seen: ReadView) -> str:
+    """The answer: quotations from the conversation where these fit better than files or where the question is about the past,
+    else from files; then which words were not found and what was searched."""
     pool = _pool(seen)
     ranking, best = asked.ranked(pool)
     told = _known_passages(asked, seen)
@@ -489,10 +515,10 @@ def _answer(asked: Question, seen: ReadView) -> str:
         fits = covered >= 0.5 or any(kind.met(good[0].line) for kind in asked.kinds)
         whole = fits and not set(missing) & {*asked.topic.proper, *asked.topic.names}
         parts += _from_files(good, whole)
-    if not parts:  # no line holds the words, but a file's name did
+    if not parts:  # no line holds the terms; perhaps a file was read because its name does
         read = [d for d in seen.named("read_file") if not d.failed]
-        begun = [part for d in read[:1] for part in _outline_file(d.get("path"), d.text)]
-        parts += begun or [phrases.NOTHING if seen.offered else phrases.NOTHING_SAID, *_refusals(seen)]
+        about_file = [part for d in read[:1] for part in _outline_file(d.get("path"), d.text)]
+        parts += about_file or [phrases.NOTHING if seen.offered else phrases.NOTHING_SAID, *_refusals(seen)]
     if missing and (good or told):
         parts.append(phrases.MISSING.format(words=sought(missing)))
     if seen.done and asked.words:
@@ -508,6 +534,7 @@ def _answer(asked: Question, seen: ReadView) -> str:
 
 
 def _from_files(good: Sequence[Passage], whole: bool) -> list[str]:
+    """Passages as parts of an answer. `whole`: the best of them answers all of the question, so it is called the best match."""
     lead = phrases.FOUND if whole else phrases.PARTLY
     parts = [lead.format(ref=ref(good[0].ref)), quote(good[0])]
     for passage in good[1:]:
@@ -516,7 +543,7 @@ def _from_files(good: Sequence[Passage], whole: bool) -> list[str]:
 
 
 def _missing(asked: Question, pool: Sequence[FileLine], told: Sequence[Told]) -> list[str]:
-    """Words of the question that nothing found holds, as the user wrote them."""
+    """The words of the question, as the user wrote them, that are in nothing that was found."""
     texts = [*(f"{line.path} {line.text}" for line in pool), *(text for _, _, text in told)]
     runs = [f" {' '.join(terms(text))} " for text in texts]
     held = {t for run in runs for t in run.split()}
@@ -532,17 +559,19 @@ def _missing(asked: Question, pool: Sequence[FileLine], told: Sequence[Told]) ->
 
 
 def _refusals(seen: ReadView) -> list[str]:
-    """What stood in the way, once each: a search that was denied or broke."""
+    """Reports of at most two calls that were denied or failed; a search without hits is no failure."""
     texts = dict.fromkeys((d.denied, d.text.strip()) for d in seen.done if d.failed and not _just_nothing(d.text))
     return [trouble(denied, text, 6) for denied, text in list(texts)[:2]]
 
 
 def _just_nothing(text: str) -> bool:
+    """True for a result that only says that nothing was found."""
     return bool(re.match(r"\W*(?:no|nothing|0)\b", text, re.I)) or not text.strip()
 
 
 def _known_passages(asked: Question, seen: ReadView) -> list[Told]:
-    """What the summary, memory, restored messages and earlier words say about it, best first, at most two."""
+    """The at most two passages of the conversation that answer the question best, best first: from the summary, memory, restored
+    and earlier messages, and from what `recall` found."""
     known = dict(asked.lesser) | dict.fromkeys(asked.topic.terms, 1.0)
     recalled = [d.text for d in seen.named("recall") if not d.failed and not _just_nothing(d.text)]
     sources = [Source("the archive", text, "recall") for text in recalled]
@@ -550,9 +579,9 @@ def _known_passages(asked: Question, seen: ReadView) -> list[Told]:
     scored: list[Told] = []
     for source in sources:
         for piece in _PIECE.split(source.text[:60_000]):
-            # A question asked before is no answer, nor is what an earlier answer of ours quoted or said around it.
+            # A question asked before is no answer, nor are the quotations and fixed sentences of an earlier answer.
             if (source.kind == "user" and piece.rstrip().endswith(("?", "？"))) or (
-                source.kind == "reply" and piece.lstrip().startswith(_OURS)
+                source.kind == "reply" and piece.lstrip().startswith(_OUR_ANSWERS)
             ):
                 continue
             held = {t for t in set(terms(piece[:4_000])) if t in known}
@@ -564,3 +593,4 @@ def _known_passages(asked: Question, seen: ReadView) -> list[Told]:
 
 
 _PIECE = expression(r"\n\s*\n|\n(?=[-#*>] )|(?<=[.!?。！？])\s+(?=[A-ZÀ-Þ\u3041-\u9fff])")
+"""Matches what separates the pieces that are quoted: a blank line, an item of a list, the end of a sentence."""

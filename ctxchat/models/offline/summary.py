@@ -1,7 +1,8 @@
-"""A summary without a model: the sentences that matter, sorted into fixed sections, merged with the summary before.
+"""Writes summaries without a model: picks the sentences that matter, sorts them into fixed sections and merges them with the
+earlier summary. Used in sessions without a model, and where all models fail.
 
-What people said is kept word for word, in their language; what tools and files said gives names, paths and errors only, never
-instructions.
+What people said is kept word for word, in their language; from tools and files come names, paths and errors only, never
+instructions. A note is a line of a summary (`notes`).
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ HEADINGS: dict[Part, str] = {
     "goal": "Goal", "rules": "Constraints and user rules", "decisions": "Decisions", "progress": "Progress",
     "failed": "Failed attempts", "files": "Files", "next": "Next steps", "exact": "Exact identifiers",
 }  # fmt: skip
-"""What each section is called, in their order."""
+"""The headings of the sections, in their order."""
 
-_LOOSER: tuple[tuple[Part, re.Pattern[str]], ...] = (
+_MODEL_HEADINGS: tuple[tuple[Part, re.Pattern[str]], ...] = (
     ("goal", expression(r"goal|objective|intent|request", re.I)),
     ("rules", expression(r"constraint|rule|preference|instruction", re.I)),
     ("decisions", expression(r"decision", re.I)),
@@ -36,28 +37,30 @@ _LOOSER: tuple[tuple[Part, re.Pattern[str]], ...] = (
     ("next", expression(r"next|pending|todo|task", re.I)),
     ("exact", expression(r"identifier|exact|reference|fact", re.I)),
 )
-"""The looser words of a model for the same."""
+"""Patterns for the headings that models use for the same sections; tried in this order."""
 
 _FIRST_REQUEST = expression(r"First request \(m\d+\): (.+)")
-"""How a recap begins (see core.recap)."""
+"""Matches the first line of a recap (see `core.recap`)."""
 
 _RECAP = expression(r"(?:Later requests|Done last):")
-"""How it goes on."""
+"""Matches the other headings of a recap."""
 
-_MOST: dict[Part, int] = {
+_MAX_NOTES: dict[Part, int] = {
     "goal": 4, "rules": 20, "decisions": 20, "progress": 24, "failed": 10, "files": 40, "next": 8, "exact": 30,
 }  # fmt: skip
-_FIRST: tuple[Part, ...] = ("goal", "rules", "decisions", "progress", "next", "failed", "files", "exact")
-"""Who is served first when there is little room."""
+"""The most notes in each section."""
+
+_PRIORITY: tuple[Part, ...] = ("goal", "rules", "decisions", "progress", "next", "failed", "files", "exact")
+"""The order in which sections are given room."""
 
 
 def extractive_summary(
     messages: Sequence[Message], max_tokens: int, previous: str = "", *, count: Count = rough_count, focus: str = ""
 ) -> str:
-    """A summary of at most `max_tokens` by `count`, as Markdown sections.
+    """A summary of at most `max_tokens` tokens (by `count`) in Markdown sections; empty only where there is nothing to summarise.
 
-    `previous` is the summary these messages come after: it is taken apart and merged, newer news winning. `focus` are the
-    user's wishes about the summary: sentences that share its words go first. Empty only for nothing to summarise.
+    `previous` is the summary of what came before these messages; it is parsed and merged, and where both speak of the same, the
+    newer holds. `focus` is what the user wants the summary to be about: sentences that share terms with it are preferred.
     """
     notes = _merged(parse_summary(previous), notes_of(messages))
     if not notes:
@@ -68,36 +71,37 @@ def extractive_summary(
 
 
 def parse_summary(text: str) -> tuple[Note, ...]:
-    """A summary taken apart, ours or a model's. Lines under no known heading count as progress."""
+    """The notes in the text of a summary, by this module, a recap or a model. Lines under no known heading count as progress."""
     notes: list[Note] = []
     part: Part = "progress"
     score = 0.6
     for line in text.split("\n"):
         bare = line.strip()
         if bare.startswith("<") and bare.endswith(">"):
-            continue  # a delimiter around it
+            continue  # a delimiter around the summary
         if first := _FIRST_REQUEST.match(bare):
             notes.append(Note("goal", first[1], score=1.0))
             part = "progress"
         elif _RECAP.fullmatch(bare):
-            part, score = "progress", 0.3  # small steps: what was said to matter goes before them
+            part, score = "progress", 0.3  # single steps, which matter less than what a summary says
         elif bare.startswith("#") or (bare.startswith("**") and bare.rstrip(":").endswith("**")):
             part, score = _part_of(bare) or "progress", 0.6
         elif bare := bare.lstrip("-*• ").strip():
-            word, colon, rest = bare.partition(": ")
+            word, colon, after = bare.partition(": ")
             tag = _tag_of(word) if colon else ""
-            notes.append(Note(part, rest.strip() if tag else bare, tag=tag, score=score))
+            notes.append(Note(part, after.strip() if tag else bare, tag=tag, score=score))
     return tuple(notes)
 
 
 def _part_of(heading: str) -> Part | None:
-    """Which section a heading names, ours or in the looser words of a model; None for no known one."""
+    """The section that a heading names, in our words or a model's; None where it is not known."""
     bare = heading.strip().strip("#*: ").casefold()
     ours: Part | None = next((part for part, name in HEADINGS.items() if bare == name.casefold()), None)
-    return ours or next((part for part, pattern in _LOOSER if pattern.search(bare)), None)
+    return ours or next((part for part, pattern in _MODEL_HEADINGS if pattern.search(bare)), None)
 
 
 def _tag_of(word: str) -> Tag:
+    """The tag that a word is; empty for any other word."""
     return next((tag for tag in get_args(Tag) if tag == word.strip().casefold()), "")
 
 
@@ -105,9 +109,10 @@ def _tag_of(word: str) -> Tag:
 
 
 def _merged(old: Sequence[Note], new: Sequence[Note]) -> list[Note]:
-    """Both, the older first, nothing twice; what newer news settled, finished or repeated is not kept open."""
+    """The notes of the earlier summary and the new ones, older first, without repetitions. What was open, in progress or next in
+    the earlier one is closed or left out where the new notes show that it was dealt with."""
     finished = [n.text for n in new if n.tag in {"done", "settled"}]
-    # A reply with no request of its own before it ends the request the older summary had in progress.
+    # A reply without a request before it among the new messages answers the request that was in progress.
     ended = any(n.tag == "done" and n.continues for n in new)
     kept: list[Note] = []
     for note in old:
@@ -128,7 +133,8 @@ def _merged(old: Sequence[Note], new: Sequence[Note]) -> list[Note]:
 
 
 def _once(notes: Sequence[Note]) -> list[Note]:
-    """The same words once a section: the latest tag and the best score win, the earliest place stays."""
+    """The notes without repetitions of the same words in a section; the newest tag, the highest score and the first position
+    count."""
     seen: dict[tuple[Part, str], Note] = {}
     for note in notes:
         key = (note.part, "".join(c for c in note.text.casefold() if c.isalnum()))
@@ -144,7 +150,8 @@ def _once(notes: Sequence[Note]) -> list[Note]:
 
 
 def _chosen(notes: Sequence[Note], room: int, count: Count, wanted: frozenset[str]) -> list[Note]:
-    """As many notes as there is room for: in rounds, one from each section, the best and the latest first."""
+    """As many notes as there is room for, in `room` tokens: round after round, one from each section, the best and newest first.
+    `wanted` are terms that the user asked for. The result is in the order of `notes`."""
     places = {id(n): i for i, n in enumerate(notes)}
 
     def worth(note: Note) -> float:
@@ -152,12 +159,13 @@ def _chosen(notes: Sequence[Note], room: int, count: Count, wanted: frozenset[st
         return note.score + wish + 0.3 * places[id(note)] / len(notes)
 
     queues = {
-        part: sorted((n for n in notes if n.part == part), key=worth, reverse=True)[: _MOST[part]] for part in HEADINGS
+        part: sorted((n for n in notes if n.part == part), key=worth, reverse=True)[: _MAX_NOTES[part]]
+        for part in HEADINGS
     }
     chosen: list[Note] = []
     used: set[Part] = set()
     while any(queues.values()):
-        for part in _FIRST:
+        for part in _PRIORITY:
             if not queues[part]:
                 continue
             note = queues[part].pop(0)
@@ -171,15 +179,17 @@ def _chosen(notes: Sequence[Note], room: int, count: Count, wanted: frozenset[st
 
 
 def _fitting(notes: list[Note], room: int, count: Count) -> str:
-    """The text, for certain within its room: lines do not always cost together what they cost alone."""
-    text = _drawn(notes)
+    """The summary's text in at most `room` tokens. Lines may count more together than one by one, so the last notes are left out
+    until it fits."""
+    text = _markdown(notes)
     while notes and count(text) > room:
         notes = notes[:-1]
-        text = _drawn(notes)
+        text = _markdown(notes)
     return text
 
 
-def _drawn(notes: Sequence[Note]) -> str:
+def _markdown(notes: Sequence[Note]) -> str:
+    """The notes as sections with headings."""
     blocks = [
         "\n".join([_heading(part), *(_note_line(n) for n in own)])
         for part in HEADINGS
@@ -200,13 +210,13 @@ def _note_line(note: Note) -> str:
 
 MOST_TOKENS = 1_200
 MAX_SUMMARY_SHARE = 0.3
-"""A summary takes at most this share of what it stands for, so that it always helps."""
+"""The largest share that a summary may take of what it stands for, so that it always frees room."""
 
 LEAST_TOKENS = 60
 
 
 class OfflineSummariser:
-    """core.ports.Summariser by rule: `model` is empty. `count` counts tokens."""
+    """A `core.ports.Summariser` that works by rules; so its `model` is empty. `count` counts the tokens of a text."""
 
     model = ""
 
@@ -214,9 +224,8 @@ class OfflineSummariser:
         self._count = count
 
     async def summarise(self, task: SummaryTask) -> AsyncIterator[str | Usage]:
-        """The summary, section by section; no usage, for nobody was asked. What somebody wrote before is not made worse: it is
-        carried on."""
-        task = shortened(task, 0)
+        """The summary, section by section; no `Usage`, since no model was called. The earlier summary is merged into it."""
+        task = shortened(task, 0)  # groups that a model or a person has summarised before keep that better summary
         text = await asyncio.to_thread(self.summary, task.groups, task.instructions, task.previous, task.max_tokens)
         blocks = text.split("\n\n")
         for block in blocks[:-1]:
@@ -225,16 +234,15 @@ class OfflineSummariser:
         yield blocks[-1]
 
     def summary(self, groups: Sequence[Group], instructions: str = "", previous: str = "", max_tokens: int = 0) -> str:
-        """The whole of it at once. Blocking, pure."""
-        said = conversation(groups)
+        """The whole summary at once; slow, so call it off the event loop. `max_tokens` 0 means the usual limit."""
+        messages = conversation(groups)
         counter = TokenCounter(self._count)
-        share = int(MAX_SUMMARY_SHARE * sum(counter.message(m) for g in groups for m in g.messages)) + self._count(
-            previous
-        )
+        weight = sum(counter.message(m) for g in groups for m in g.messages)
+        share = int(MAX_SUMMARY_SHARE * weight) + self._count(previous)
         room = min(max(LEAST_TOKENS, share), MOST_TOKENS, max_tokens if max_tokens > 0 else MOST_TOKENS)
-        return extractive_summary(said, room, previous, count=self._count, focus=instructions)
+        return extractive_summary(messages, room, previous, count=self._count, focus=instructions)
 
 
 def conversation(groups: Sequence[Group]) -> tuple[Message, ...]:
-    """What people and replies said, with the tools between: no prompts, no notes, no earlier summary."""
+    """The messages that are summarised: of user, model and tools; no system prompts, notes or earlier summaries."""
     return tuple(m for g in groups if g.kind in {"user", "reply", "round"} for m in g.messages)

@@ -1,6 +1,8 @@
-"""What a view tells the assistant: the question, what came along with it, what was done about it, and texts to quote from.
+"""Reads a view for the built-in assistant: the question, the files attached to it, the calls made for it so far, and the texts
+that can be quoted.
 
-Reads views only. What tools and files said is kept apart from what the user said, and never read as a wish.
+A view is what a model would be sent. What tools and files say is kept apart from what the user said, so that it is never taken
+for a request.
 """
 
 from __future__ import annotations
@@ -26,10 +28,11 @@ _FAILED = expression(
     re.I | re.X,
 )
 _CONTENT = expression(r"\s*(?:\d{1,8}(?:\t|$)|[^:\n]{1,300}:\d{1,8}:|\S+$)")
-"""Matches results that begin with a numbered line, a hit or a lone path: they succeeded, whatever their text says."""
+"""Matches results that begin with a numbered line of a file, a hit of a search or a lone path: these succeeded, whatever their
+text says."""
 
 Call = tuple[str, Mapping[str, object]]
-"""A tool's name and the arguments for it."""
+"""A tool call to be made: the tool's name and the arguments."""
 
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -41,7 +44,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DoneCall(msgspec.Struct, frozen=True):
-    """A tool call of this turn and its result."""
+    """A tool call of this turn with `text`, its result. `round` says in which of the turn's rounds it was made, from 1."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -66,7 +69,8 @@ class DoneCall(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A text of the view that can be quoted: what it is called, its words, and what kind it is."""
+    """A text of the view that can be quoted. `label` names it for the user; `kind` is `summary`, `memory`, `restored`, `user`,
+    `reply` or `recall`."""
 
     label: str
     text: str
@@ -74,9 +78,14 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class ReadView(msgspec.Struct, frozen=True):
-    """A view, read. `attached` are the files that came with the question, by name. `earlier` are the user's previous messages,
-    the last one first. `rounds` counts this turn's model calls with tools, those that a compaction folded included. `offered` are
-    the tools that can be called, with their schemas; `next_id` begins the ids of the next calls."""
+    """What the assistant knows from a view.
+
+    `question` is what the user typed last, `attached` the texts of the files that came with it, by name. `earlier` are the user's
+    previous messages, newest first, and `last_reply` the assistant's newest answer. `done` are the calls of this turn, and
+    `rounds` the number of its model calls with tools, those included that a compaction has taken out of the view. `sources` are
+    the texts to quote from. `offered` are the schemas of the tools that can be called, by name. `next_id` begins the ids of the
+    next calls.
+    """
 
     question: str
     attached: Mapping[str, str]
@@ -93,14 +102,18 @@ class ReadView(msgspec.Struct, frozen=True):
         return [d for d in self.done if d.name in names]
 
     def calls(self, thought: str, *wanted: Call) -> Reply | None:
-        """These calls, each once, of the tools that were offered and of what their schemas know; None where none is left."""
-        fitting = ((name, self._fitting(name, given)) for name, given in wanted if name in self.offered)
-        texts = ((name, msgspec.json.encode(given).decode()) for name, given in fitting if given is not None)
-        made = [ToolCall(f"{self.next_id}-{i}", *call) for i, call in enumerate(dict.fromkeys(texts), 1)]
-        return Reply(calls=tuple(made), reasoning=thought) if made else None
+        """A reply that makes these calls, each once, with `thought` as its reasoning.
 
-    def _fitting(self, name: str, given: Mapping[str, object]) -> Mapping[str, object] | None:
-        """The arguments that the tool's schema has; None where a required one is missing."""
+        Calls of tools that are not offered are left out, and arguments that a tool's schema does not have. None where no call is
+        left.
+        """
+        fitted = ((name, self._fit_arguments(name, given)) for name, given in wanted if name in self.offered)
+        encoded = ((name, msgspec.json.encode(given).decode()) for name, given in fitted if given is not None)
+        calls = [ToolCall(f"{self.next_id}-{i}", *call) for i, call in enumerate(dict.fromkeys(encoded), 1)]
+        return Reply(calls=tuple(calls), reasoning=thought) if calls else None
+
+    def _fit_arguments(self, name: str, given: Mapping[str, object]) -> Mapping[str, object] | None:
+        """Those of the arguments that the tool's schema has; None where a required one is missing."""
         known, required = (self.offered[name].get(word) for word in ("properties", "required"))
         kept = {k: v for k, v in given.items() if not isinstance(known, dict) or k in known}
         return kept if not isinstance(required, list | tuple) or set(required) <= kept.keys() else None
@@ -108,63 +121,67 @@ class ReadView(msgspec.Struct, frozen=True):
 
 def read_view(view: View) -> ReadView:
     """The view as the assistant understands it. Never raises."""
-    asked = [i for i, item in enumerate(view.items) if item.kind == "user" and item.message.role == "user"]
-    at = asked[-1] if asked else len(view.items)
-    turn = view.items[at].turn if asked else -1
+    user_items = [i for i, item in enumerate(view.items) if item.kind == "user" and item.message.role == "user"]
+    at = user_items[-1] if user_items else len(view.items)
+    turn = view.items[at].turn if user_items else -1
     done = _done_calls(view.items[at:])
     folded = any(item.kind == "summary" and turn > 0 and item.turn == turn for item in view.items)
     replies = [item for item in view.items[:at] if item.message.role == "assistant" and not item.message.calls]
-    beside = bool(asked) and not view.items[at].turn  # a question beside the conversation, for which nothing is called
+    aside = bool(user_items) and not view.items[at].turn  # a question beside the conversation: answered without tools
     return ReadView(
-        question=_user_text(view.items[at]) if asked else "",
-        attached=_attached(view.items[at]) if asked else {},
-        earlier=tuple(_user_text(view.items[i]) for i in reversed(asked[:-1])),
+        question=_user_text(view.items[at]) if user_items else "",
+        attached=_attached(view.items[at]) if user_items else {},
+        earlier=tuple(_user_text(view.items[i]) for i in reversed(user_items[:-1])),
         done=done,
+        # how many rounds a compaction has folded is not known: two, so that the turn comes to its end
         rounds=max((d.round for d in done), default=0) + (2 if folded else 0),
         sources=tuple(_sources(view.items, at)),
         last_reply=replies[-1].message.text if replies else "",
-        offered={} if beside else {spec.name: spec.parameters for spec in view.tools},
+        offered={} if aside else {spec.name: spec.parameters for spec in view.tools},
         next_id=f"o{max((item.message.seq for item in view.items), default=0)}",
     )
 
 
 def _user_text(item: Item) -> str:
-    """What the user typed: the first text of a message with attachments."""
+    """What the user typed, without the attachments."""
     content = item.message.content
     if isinstance(content, str):
-        return _sound(content)
-    return next((_sound(p.text) for p in content if isinstance(p, Text) and not p.name), "")
+        return _without_surrogates(content)
+    return next((_without_surrogates(p.text) for p in content if isinstance(p, Text) and not p.name), "")
 
 
 def _attached(item: Item) -> dict[str, str]:
+    """The texts of the files attached to a message, by name."""
     content = item.message.content
-    return (
-        {} if isinstance(content, str) else {p.name: _sound(p.text) for p in content if isinstance(p, Text) and p.name}
-    )
+    if isinstance(content, str):
+        return {}
+    return {p.name: _without_surrogates(p.text) for p in content if isinstance(p, Text) and p.name}
 
 
-def _sound(text: str) -> str:
-    """Without lone surrogates, which no JSON can carry into a call."""
+def _without_surrogates(text: str) -> str:
+    """The text with question marks in place of lone surrogates, which a call's arguments cannot hold as JSON."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _done_calls(items: tuple[Item, ...]) -> tuple[DoneCall, ...]:
+    """The calls among these items that have a result, in the order of the results."""
     done: list[DoneCall] = []
-    waiting: list[tuple[str, str, dict[str, Any], int]] = []
-    number = 0
+    waiting: list[tuple[str, str, dict[str, Any], int]] = []  # call id, tool, arguments, round
+    round_number = 0
     for item in items:
         message = item.message
-        number += bool(message.calls)
-        waiting += [(c.id, c.name, fields_of(c.arguments) or {}, number) for c in message.calls]
+        round_number += bool(message.calls)
+        waiting += [(c.id, c.name, fields_of(c.arguments) or {}, round_number) for c in message.calls]
         if message.role == "tool":
             match = next((w for w in waiting if w[0] == message.call_id), None)
             if match:
                 waiting.remove(match)
-                done.append(DoneCall(match[1], match[2], _sound(message.text), match[3]))
+                done.append(DoneCall(match[1], match[2], _without_surrogates(message.text), match[3]))
     return tuple(done)
 
 
 def _sources(items: tuple[Item, ...], at: int) -> list[Source]:
+    """The texts that can be quoted; `at` is the index of the question, which is none of them."""
     found: list[Source] = []
     for place, item in enumerate(items):
         message = item.message
