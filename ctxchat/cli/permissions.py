@@ -9,7 +9,7 @@ from typing import get_args
 import click
 import msgspec
 
-from ctxchat.agent.turn.permissions import deciding, judge, offers
+from ctxchat.agent.turn.permissions import allowed_by, judge, offers
 from ctxchat.bootstrap.flags import settings_from
 from ctxchat.bootstrap.session_settings import rules_in_force
 from ctxchat.bootstrap.workspace import sandbox_of, workspace_of
@@ -109,7 +109,7 @@ def check(tool: str, about: tuple[str, ...], mode: Mode | None) -> None:
     access_request = _access_request(tool, about, workspace, loaded.settings)
     decided_by = loaded.settings.permissions.mode, rules_in_force(loaded.settings)[0], str(workspace)
     said = judge(tool, access_request, *decided_by)
-    parts = deciding(tool, access_request, *decided_by)
+    parts = allowed_by(tool, access_request, *decided_by)
     offered = offers(tool, access_request, *decided_by) if said.verdict == "ask" else ()
     tell(loaded.notices)
     if flags().json:

@@ -49,6 +49,10 @@ def test_what_would_be_said_to_a_call(cli: Cli, home: Home) -> None:
     for mode in ("read-only", "plan"):  # what denies the whole lets no part through
         said = cli("permissions", "check", "shell", "ls && make", "--permissions", mode, "--json").json
         assert said["verdict"] == "deny" and [part["rule"] for part in said["parts"]] == ["", ""]
+    (home.settings / "config.toml").write_text('permissions.rules = ["shell: timeout **", "shell: make"]')
+    inside = "timeout 5 cp hook .git/hooks/pre-commit && make"  # what is guarded is named by the command in the command
+    said = cli("permissions", "check", "shell", inside, "--json").json
+    assert said["verdict"] == "ask" and [part["rule"] for part in said["parts"]] == ["", "shell: make"]
     said = cli("permissions", "check", "shell", "ls && make", "--permissions", "all", "--json").json
     assert said["verdict"] == "allow" and [part["rule"] for part in said["parts"]] == ["mode all", "mode all"]
     if find_sandbox().kind:

@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 import msgspec
 
-from ctxchat.agent.turn.permissions import BY_MODE, DENIED_BELOW, READS, Judgement, judge, offers, stricter
+from ctxchat.agent.turn.permissions import DENIED_BELOW, DENIED_BY_MODE, READS, Judgement, judge, offers, stricter
 from ctxchat.core.permissions import AccessRequest, Answer, Mode, Rule, Verdict, parse_rules
 from ctxchat.core.ports import ToolLeave, ToolQuestion
 
@@ -51,7 +51,7 @@ class Approvals:
         if judgement.verdict == "ask" and not self._interactive:
             reason = f"Nobody can be asked here and no rule allows it: {tool} was not run. {judgement.reason}".rstrip()
             return Judgement("deny", "nobody to ask", reason)
-        if judgement.verdict == "deny" and judgement.rule in BY_MODE and self._above:
+        if judgement.verdict == "deny" and judgement.rule in DENIED_BY_MODE and self._above:
             return msgspec.structs.replace(judgement, reason=DENIED_BELOW.format(tool=tool))
         return judgement
 

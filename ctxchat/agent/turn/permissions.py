@@ -69,7 +69,7 @@ def judge(tool: str, access_request: AccessRequest, mode: Mode, rules: Sequence[
     return judgement
 
 
-BY_MODE = frozenset({"mode read-only", "mode plan"})
+DENIED_BY_MODE = frozenset({"mode read-only", "mode plan"})
 """Values of `Judgement.rule` where the mode denies a call."""
 
 DENIED_BELOW = (
@@ -110,15 +110,15 @@ def _by_rules(tool: str, access_request: AccessRequest, mode: Mode, rules: Seque
     pieces = _pieces(access_request)
     if place := _guarded(access_request):
         return Judgement("ask", "", f"What lies in {place} can run later: no rule allows it.")
-    deciding: list[str] = []
+    used: list[str] = []
     for piece in pieces:
         by = _allowed(piece, tool, access_request, mode, rules, folder)
         if not by:
             return Judgement("ask", "")
-        deciding += [text for text in by if text != "free"]
-    used = [rule for rule in rules if rule.text in deciding]
-    network = bool(used) and all(rule.network for rule in used)
-    return Judgement("allow", ", ".join(dict.fromkeys(deciding)), allowance=Grant(network))
+        used += [text for text in by if text != "free"]
+    by_rules = [rule for rule in rules if rule.text in used]
+    network = bool(by_rules) and all(rule.network for rule in by_rules)
+    return Judgement("allow", ", ".join(dict.fromkeys(used)), allowance=Grant(network))
 
 
 def _folders(rules: Sequence[Rule]) -> Grant:
@@ -155,7 +155,7 @@ def offers(
     return tuple(dict.fromkeys("\n".join(dict.fromkeys([*(rule_text(p, n) for p in open_), *also])) for n in widths))
 
 
-def deciding(
+def allowed_by(
     tool: str, access_request: AccessRequest, mode: Mode, rules: Sequence[Rule], folder: str = ""
 ) -> tuple[tuple[str, str], ...]:
     """Each part of a command as text, with what allows it: rules, the mode or `free`, empty where nothing does. Where the mode
@@ -167,7 +167,9 @@ def deciding(
     return tuple(
         (
             _part_name(part),
-            "" if part.guarded else ", ".join(_allowed(part, tool, access_request, mode, held, folder)),
+            ""
+            if any(piece.guarded for piece in part.with_inner)
+            else ", ".join(_allowed(part, tool, access_request, mode, held, folder)),
         )
         for part in access_request.parts
     )
