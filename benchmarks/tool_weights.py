@@ -7,13 +7,15 @@ search without a find said again what for; a list of tasks came back whole. The 
 `glob` are taken apart and written both ways by the tools' own rules; all others are as they are. Nothing that was found is left
 out but the ends of lines longer than 160 characters, where 100 around the hit stay; the recordings have 19. Edits,
 to-do lists and what recall gives are no part of the recordings: those are played, ten of each, with what stands in the
-recordings; for an edit it counts that a look at what it left is no longer needed.
+recordings; for an edit it counts that a look at what it left is no longer needed. Each recording has the schemas of all tools in
+its window besides, which are weighed as they are sent.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from asyncio import Future
 from collections import Counter
 from pathlib import Path
 
@@ -24,8 +26,14 @@ from ctxchat.core.call_arguments import fields_of, plain_arguments
 from ctxchat.core.found_paths import below_folders
 from ctxchat.core.messages import ToolCall
 from ctxchat.models.tokenizers import counter
+from ctxchat.tools.catalogue import standard_tools
+from ctxchat.tools.conversation import MakeRoom
+from ctxchat.tools.delegating import Delegate
 from ctxchat.tools.edit_file import lines_now
+from ctxchat.tools.memos import WriteMemo
+from ctxchat.tools.sandbox import Sandbox
 from ctxchat.tools.search_worker import shown_of
+from ctxchat.tools.searching import search_line
 from ctxchat.tools.text import numbered
 from ctxchat.tools.todo import TodoItem, drawn
 
@@ -35,6 +43,9 @@ _READ = re.compile(r" *(\d+)\t(.*)")
 _HIT = re.compile(r"(?P<path>[^\n]+?)(?P<sign>[:-])(?P<number>\d+)(?P=sign)(?P<text>.*)")
 
 PLAYED = 10
+
+SCHEMAS_ONCE = 1_631
+"""Tokens of the schemas of the same tools as they were told when results were written as they were once."""
 
 
 def read_now(once: str, call: ToolCall) -> str:
@@ -65,7 +76,7 @@ def found_now(once: str, _: ToolCall) -> str:
             continue
         if not files or found["path"] != files[-1][0]:
             files.append((found["path"], []))
-        files[-1][1].append(f"{found['number']}{found['sign']}{shown_of(found['text'], 0)}")
+        files[-1][1].append(search_line(int(found["number"]), shown_of(found["text"], 0), matches=found["sign"] == ":"))
     heads = below_folders([path for path, _ in files])
     return "\n".join(
         [*(line for head, (_, lines) in zip(heads, files, strict=True) for line in (*head, *lines)), *notes]
@@ -79,6 +90,21 @@ def globbed_now(once: str, _: ToolCall) -> str:
     paths = [line for line in once.split("\n") if not line.startswith("[")]
     notes = [line for line in once.split("\n") if line.startswith("[")]
     return "\n".join([*(row for rows in below_folders(paths) for row in rows), *notes])
+
+
+def schemas_now() -> int:
+    """Tokens of the schemas of all tools that a session has of its own."""
+
+    async def found(*_: str) -> str:
+        return ""
+
+    tools = [
+        *standard_tools(sandbox=Sandbox(), environ={}, memory_file=Path("AGENTS.md"), search=found, show=found),
+        WriteMemo(dict[str, str]),
+        MakeRoom(str),
+        Delegate(lambda name, session: Future()),
+    ]
+    return sum(count(tool.spec.schema) for tool in tools)
 
 
 def played(files: list[str]) -> dict[str, tuple[int, int]]:
@@ -109,7 +135,8 @@ def played(files: list[str]) -> dict[str, tuple[int, int]]:
 def main() -> None:
     once, now, calls = Counter[str](), Counter[str](), Counter[str]()
     files: list[str] = []
-    for recording in recordings(Path(sys.argv[1]) if len(sys.argv) > 1 else OURS):
+    recorded = list(recordings(Path(sys.argv[1]) if len(sys.argv) > 1 else OURS))
+    for recording in recorded:
         made = {call.id: call for message in recording.messages for call in message.calls}
         for message in recording.messages:
             if message.role == "tool":
@@ -120,14 +147,15 @@ def main() -> None:
                 now[name] += count(shown)
                 calls[name] += 1
                 files += [text] * (name == "read_file" and text.count("\n") > 12)
-    told = _line("all that was recorded", once, now, calls)
+    told = [_line("all that was recorded", once, now, calls)]
+    once["schemas"], now["schemas"] = len(recorded) * SCHEMAS_ONCE, len(recorded) * schemas_now()
+    told.append(_line("with schemas", once, now, calls))
     for name, (before, after) in played(files).items():
         once[f"{name} (played)"], now[f"{name} (played)"], calls[f"{name} (played)"] = before, after, PLAYED
     print(f"{'':22}{'calls':>8}{'once':>9}{'now':>9}{'change':>9}")
     for name in sorted(once, key=lambda name: -once[name]):
         print(f"{name:22}{calls[name]:>8}{once[name]:>9,}{now[name]:>9,}{now[name] / once[name] - 1:>9.1%}")
-    print(told)
-    print(_line("all", once, now, calls))
+    print(*told, _line("all", once, now, calls), sep="\n")
 
 
 def _line(name: str, once: Counter[str], now: Counter[str], calls: Counter[str]) -> str:

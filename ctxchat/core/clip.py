@@ -73,7 +73,7 @@ def _missing_mark(text: str, start: int, end: int, count: Count, mark: str) -> s
     last = first + missing.count("\n")
     shown = _NUMBER.match(missing), _NUMBER.match(missing, missing.rfind("\n") + 1)
     if shown[0] and shown[1]:
-        first, last = int(shown[0][1]), int(shown[1][1])
+        first, last = _by_their_numbers(first, last, int(shown[0][1]), int(shown[1][1]))
     return mark.replace("{tokens}", str(count(missing))).replace("{lines}", _line_range(first, last))
 
 
@@ -105,9 +105,13 @@ def _missing_lines(text: str, start: int, end: int) -> str:
         return ""
     first, last = text.count("\n", 0, start + 1) + 1, text.count("\n", 0, end)
     shown = _number_at(text, start + 1), _number_at(text, text.rfind("\n", 0, end - 1) + 1)
-    if shown[0] and shown[1]:
-        first, last = shown
-    return _line_range(first, last)
+    return _line_range(*_by_their_numbers(first, last, *shown))
+
+
+def _by_their_numbers(first: int, last: int, first_number: int, last_number: int) -> tuple[int, int]:
+    """The numbers in front of two lines where they rise by one a line, as those of a file do, else the places of the lines in
+    the text: hits of a search are behind numbers as well, and so are sizes and counts."""
+    return (first_number, last_number) if first_number and last_number - first_number == last - first else (first, last)
 
 
 def _number_at(text: str, start: int) -> int:

@@ -123,7 +123,7 @@ _FOUND = expression(r"Found \d+ (?:files?|match(?:es)?|lines?|results?)\b.{0,40}
 _SMALL_TALK = expression(r"(?:Excellent|Perfect|Great|Good|Okay|OK|Now)\b.*\b(?:I have|I can|[Ll]et me|I'll|I will)\b")
 """The pleasantry with which an agent's report may begin."""
 _NUMBERED = expression(r"^\s*(\d+)[\t→]")
-_HIT_BELOW = expression(r"\d{1,8}:")
+_HIT_BELOW = expression(r"(\d{1,8})[ \t:](.*)")
 _HIT_BESIDE = expression(r"(?:[A-Za-z]:[\\/])?[^:\n]{1,400}:\d{1,8}:")
 
 
@@ -317,9 +317,9 @@ def hits_in(lines: Sequence[str]) -> tuple[int, str]:
     """The number of hits in a search's output, without lines of context, and the first hit with its path. The output has each
     path above its hits, a path before each hit, or only paths."""
     lines = list(whole_paths(lines, hits=True))
-    below = [line for line in lines if _HIT_BELOW.match(line)]
+    below = [found for line in lines if (found := _HIT_BELOW.match(line))]
     if below and not _HIT_BELOW.match(lines[0]):
-        return len(below), f"{lines[0]}:{below[0]}"
+        return len(below), f"{lines[0]}:{below[0][1]}:{below[0][2]}"
     beside = [line for line in lines if _HIT_BESIDE.match(line)]
     return (len(beside), beside[0]) if beside else (len(lines), lines[0] if lines else "")
 

@@ -30,7 +30,7 @@ Show = Callable[[str, str], Awaitable[str]]
 
 class AskArguments(Arguments, frozen=True):
     question: str
-    options: Annotated[list[str], msgspec.Meta(description="Answers to choose from")] = []
+    options: list[str] = []
 
 
 class AskUser(Tool[AskArguments]):

@@ -81,7 +81,7 @@ UsageError for a name nobody has, and for a session that is no sub-agent's of th
 
 class DelegateArguments(Arguments, frozen=True):
     task: Annotated[str, msgspec.Meta(description="All it needs: it sees nothing of this conversation")]
-    agent: Annotated[str, msgspec.Meta(description="Who does it; empty for one like you")] = ""
+    agent: Annotated[str, msgspec.Meta(description="Empty for one like you")] = ""
     session: Annotated[str, msgspec.Meta(description="Of an earlier one, to ask it more")] = ""
 
 
@@ -92,8 +92,8 @@ class Delegate(Tool[DelegateArguments]):
 
     name = DELEGATE
     about = (
-        "Give a task that can be done on its own, such as reading much to find little, to a sub-agent with a window of its "
-        "own. You get its answer, not what it read. Several in one reply work side by side where they only read."
+        "Give a task of its own, such as reading much to find little, to a sub-agent with its own window. You get its answer, "
+        "not what it read. Several in one reply work side by side where they only read."
     )
     arguments = DelegateArguments
     reads_only = False

@@ -34,16 +34,14 @@ from ctxchat.tools.unsaved import as_edited
 
 class WriteArguments(Arguments, frozen=True):
     path: str
-    content: Annotated[str, msgspec.Meta(description="The whole new content")]
+    content: str
 
 
 class EditArguments(Arguments, frozen=True):
     path: str
-    old: Annotated[
-        str, msgspec.Meta(description="Exact text to replace, without line numbers, long enough to be unique")
-    ]
-    new: Annotated[str, msgspec.Meta(description="The new text")]
-    replace_all: Annotated[bool, msgspec.Meta(description="Replace every occurrence")] = False
+    old: Annotated[str, msgspec.Meta(description="Without line numbers, long enough to be unique")]
+    new: str
+    replace_all: bool = False
 
 
 class FileDemand(AccessRequest, frozen=True, omit_defaults=True):
@@ -146,7 +144,7 @@ class WriteFile(_WritingTool[WriteArguments]):
 
 class EditFile(_WritingTool[EditArguments]):
     name = "edit_file"
-    about = "Replace an exact piece of a text file. Fails when it is not there, or there more than once without replace_all."
+    about = "Replace an exact piece of a text file, which must be there, and once only without replace_all."
     arguments = EditArguments
 
     def change(self, arguments: EditArguments, context: ToolContext) -> Rewrite:

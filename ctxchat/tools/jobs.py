@@ -416,7 +416,7 @@ class JobTool(Tool[JobArguments]):
     """The tool `job`, by which the agent observes, feeds and ends its background commands."""
 
     name = "job"
-    about = "Look at new output of a background command, wait for its end, send it a line of input, or end it."
+    about = "See a background command's new output, wait for its end, send it a line of input, or stop it."
     arguments = JobArguments
     reads_only = False
 

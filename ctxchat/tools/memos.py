@@ -17,7 +17,7 @@ from ctxchat.tools.tool import Arguments, Pieces, Tool
 
 class MemoArguments(Arguments, frozen=True):
     name: str
-    text: Annotated[str, msgspec.Meta(description=f"At most {MAX_TEXT_CHARS} characters; empty: removes it")] = ""
+    text: Annotated[str, msgspec.Meta(description=f"At most {MAX_TEXT_CHARS} characters; empty removes")] = ""
 
 
 class WriteMemo(Tool[MemoArguments]):

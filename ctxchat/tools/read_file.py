@@ -41,16 +41,16 @@ _MAX_COUNTED_CHARS = 50_000_000
 
 
 class ReadArguments(Arguments, frozen=True):
-    path: Annotated[str, msgspec.Meta(description="Relative to the workspace, or absolute")]
-    start_line: Annotated[int, msgspec.Meta(description="First line, from 1")] = 1
-    end_line: Annotated[int, msgspec.Meta(description="Last line, included")] = 0
+    path: Annotated[str, msgspec.Meta(description="In the workspace, or absolute")]
+    start_line: Annotated[int, msgspec.Meta(description="From 1")] = 1
+    end_line: Annotated[int, msgspec.Meta(description="Included")] = 0
 
 
 class ReadFile(Tool[ReadArguments]):
     name = "read_file"
     about = (
-        "Read a text file, at most 2000 lines at once, or look at an image. Lines come behind a tab that is not the file's, "
-        "every fifth with its number. Read before you edit. Results too large to show lie under tool-results/."
+        "Read a text file, at most 2000 lines at once, or an image. Lines come behind a tab that is not theirs, every fifth "
+        "with its number. Read before you edit. Long results lie in tool-results/."
     )
     arguments = ReadArguments
     reads_only = True

@@ -30,22 +30,20 @@ MAX_LISTED = 1000
 MAX_GLOBBED = 500
 MAX_HITS = 1000
 
-Folder = Annotated[str, msgspec.Meta(description="Folder; default the workspace")]
-
 
 class ListArguments(Arguments, frozen=True):
-    path: Folder = "."
-    depth: Annotated[int, msgspec.Meta(description="Levels, default 2")] = 2
+    path: str = "."
+    depth: Annotated[int, msgspec.Meta(description="Default 2")] = 2
 
 
 class GlobArguments(Arguments, frozen=True):
     pattern: Annotated[str, msgspec.Meta(description="`*.py` (any depth), `src/**/*.{ts,tsx}`, `.github/**`")]
-    path: Folder = "."
+    path: str = "."
 
 
 class GrepArguments(Arguments, frozen=True):
     pattern: Annotated[str, msgspec.Meta(description="Python regular expression, by line; over lines with \\n or (?s)")]
-    path: Annotated[str, msgspec.Meta(description="Folder or file; default the workspace")] = "."
+    path: Annotated[str, msgspec.Meta(description="Folder or file")] = "."
     glob: Annotated[str, msgspec.Meta(description="Only files matching this, as in glob")] = ""
     ignore_case: bool = False
     context: Annotated[int, msgspec.Meta(description="Lines around hits")] = 0
@@ -80,9 +78,7 @@ class _SearchTool(Tool[A]):
 
 class ListFiles(_SearchTool[ListArguments]):
     name = "list_files"
-    about = (
-        "List a folder as a tree, without what .gitignore leaves out. For an overview; use glob to find files by name."
-    )
+    about = "List a folder as a tree; respects .gitignore. To find files by name, use glob."
     arguments = ListArguments
 
     def access_needed(self, arguments: ListArguments, context: ToolContext) -> AccessRequest:
@@ -139,8 +135,8 @@ class Glob(_SearchTool[GlobArguments]):
 class Grep(_SearchTool[GrepArguments]):
     name = "grep"
     about = (
-        "Search file contents; hits stand as line:text below their path. Respects .gitignore; skips hidden, binary and "
-        "huge files. Prefer it to reading whole files."
+        "Search in files; hits stand behind their line number, below their path. Respects .gitignore; skips hidden, binary "
+        "and huge files. Prefer it to reading whole files."
     )
     arguments = GrepArguments
 
@@ -197,7 +193,7 @@ class Grep(_SearchTool[GrepArguments]):
                         room -= len(path) + 1
                     elif (job.context or not found.matches) and found.number - 1 != last[1]:
                         lines.append("--")
-                    lines.append(f"{found.number}{':' if found.matches else '-'}{found.text}")
+                    lines.append(search_line(found.number, found.text, matches=found.matches))
                     room -= len(lines[-1]) + 1
                     last = (found.path, found.number)
         except ToolError as error:
@@ -205,6 +201,14 @@ class Grep(_SearchTool[GrepArguments]):
             raise ToolError(f"{error.text.rstrip('.')}: the pattern {job.pattern!r} is not usable.", hint) from error
         heads = below_folders(list(files))
         return [line for head, lines in zip(heads, files.values(), strict=True) for line in (*head, *lines)]
+
+
+def search_line(number: int, text: str, *, matches: bool) -> str:
+    """A hit, or a line around one, as models see it. Behind a blank a word is no token more than without; a tab keeps the blanks
+    that are the line's own apart."""
+    if not matches:
+        return f"{number}-{text}"
+    return f"{number}\t{text}" if text[:1].isspace() or not text else f"{number} {text}"
 
 
 def _newest(found: list[FoundPath]) -> list[FoundPath]:

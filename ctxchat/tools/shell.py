@@ -57,10 +57,10 @@ ENDED_WITH_CALL = (
 class ShellArguments(Arguments, frozen=True):
     command: str
     timeout: Annotated[int | None, msgspec.Meta(description="Seconds, at most 600")] = None
-    background: Annotated[bool, msgspec.Meta(description="Goes on after the call; see `job`")] = False
+    background: Annotated[bool, msgspec.Meta(description="Goes on; see `job`")] = False
     network: Annotated[bool, msgspec.Meta(description="It needs the network, or serves others")] = False
     folders: Annotated[tuple[str, ...], msgspec.Meta(description="Other folders it must write in")] = ()
-    why: Annotated[str, msgspec.Meta(description="Why it needs them, for the user")] = ""
+    why: Annotated[str, msgspec.Meta(description="For the user")] = ""
 
 
 class Shell(Tool[ShellArguments]):
@@ -69,9 +69,9 @@ class Shell(Tool[ShellArguments]):
 
     name = "shell"
     about = (
-        "Run a command line with bash in the workspace: build, test, git, what no other tool does. No input; what it leaves "
-        "running ends with the call, unless `background`. Long output keeps its beginning and its end. /tmp is private to "
-        "commands. No network, and no writing outside the workspace, unless you ask for it."
+        "Run a bash command line in the workspace: build, test, git, what no other tool does. No input; what it leaves "
+        "running ends with the call, unless `background`. Long output keeps its beginning and end. /tmp is private to "
+        "commands. No network and no writing outside the workspace, unless you ask for it."
     )
     arguments = ShellArguments
     reads_only = False

@@ -34,7 +34,7 @@ class Todo(Tool[TodoArguments]):
     """The list as last written is `items`."""
 
     name = "todo"
-    about = "Keep the plan of a task with several steps: give the whole list each time, one item in_progress."
+    about = "Keep the plan of a task of several steps: the whole list each time, one item in_progress."
     arguments = TodoArguments
     reads_only = False
 

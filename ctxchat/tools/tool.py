@@ -115,12 +115,12 @@ def _inline_references(node: Any, parts: dict[str, Any]) -> Any:
     if "$ref" in node:
         return _inline_references(parts[node["$ref"]], parts)
     if "properties" in node:
-        return {
-            "type": "object",
-            "properties": {name: _inline_references(value, parts) for name, value in node["properties"].items()},
-            "required": node["required"],
-            "additionalProperties": False,
-        }
+        fields = {name: _inline_references(value, parts) for name, value in node["properties"].items()}
+        required = {"required": node["required"]} if node["required"] else {}
+        return {"type": "object", "properties": fields, **required}
+    if {"type": "null"} in (either := node.get("anyOf", ())):  # what may be null may be left out
+        (node,) = ({**node, **one} for one in either if one != {"type": "null"})
+        del node["anyOf"]
     return {key: _inline_references(value, parts) for key, value in node.items() if key not in {"default", "title"}}
 
 

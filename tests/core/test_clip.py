@@ -53,6 +53,13 @@ def test_a_file_that_was_read_says_which_lines_are_missing(first: int, many: int
         assert {*range(int(found[1]), int(found[2]) + 1)} == {*range(first, first + many)} - there
 
 
+def test_numbers_that_do_not_count_the_lines_name_none() -> None:
+    hits = "\n".join(f"{7 * n}\t    a hit in a file, its number before it" for n in range(1, 200))
+    for shown in (clip(hits, 400, rough_count, MARK), clip_around(hits, 1_000, 400, rough_count, MARK)):
+        named = [int(n) for one in re.findall(r"lines (\d+)–(\d+) ", shown) for n in one]
+        assert named and max(named) < 200
+
+
 def test_one_long_line_is_cut_inside_and_names_no_lines() -> None:
     assert "start_line" not in clip("word " * 900, 100, rough_count, MARK)
 

@@ -29,6 +29,17 @@ def test_each_path_is_read_again_as_it_was(paths: list[str]) -> None:
 
 
 def test_hits_stand_below_their_path() -> None:
-    rows = ["src/", "b.py", "1:x", "2-y/", "--", "9:z", "c.py", "3:src/", "d.md", "1:x"]
+    rows = ["src/", "b.py", "1 x", "2-y/", "--", "9\t  z", "c.py", "3:src/", "d.md", "1 x"]
     found = list(whole_paths(rows, hits=True))
-    assert found == ["src/b.py", "1:x", "2-y/", "--", "9:z", "src/c.py", "3:src/", "src/d.md", "1:x"]
+    assert found == ["src/b.py", "1 x", "2-y/", "--", "9\t  z", "src/c.py", "3:src/", "src/d.md", "1 x"]
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a.md", "1 b.md", "n/2024-11-02.md", "n/c.md", "n/d.md", "7-x/e.md", "7-x/f.md"]), unique=True
+    )
+)
+def test_a_path_that_begins_with_a_number_is_no_hit(paths: list[str]) -> None:
+    rows = [row for rows in below_folders(paths) for row in (*rows, "1 hit")]
+    found = [line.removeprefix("./") for line in whole_paths(rows, hits=True)]
+    assert found == [line for path in paths for line in (path, "1 hit")]

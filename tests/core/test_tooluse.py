@@ -34,6 +34,7 @@ from ctxchat.core.tooluse import gist, part_checked
         ("read_file", {"path": "src/themes.py"}, "4\timport a\n5\t\n\tclass Theme:\n\t\tx\n[lines 4-7 of 9]",
          "lines 4–7 of src/themes.py: Theme"),
         ("grep", {"pattern": "x"}, "a.py\n1: x\n2-y\n7: x\n--\n9:x\nb.py\n2: x", "4 hits, the first a.py:1: x"),
+        ("grep", {"pattern": "x"}, "a.py\n1\t x\n2-y\n7\t x\n--\n9 x\nb.py\n2\t x", "4 hits, the first a.py:1: x"),
         ("grep", {"pattern": "x"}, "a.py-1-y\na.py:2: x\na.py-3-y", "1 hit, the first a.py:2: x"),
         ("Grep", {"pattern": "x"}, "Found 2 files\na.py\nb.py", "2 hits, the first a.py"),
         ("Task", {"prompt": "look"}, "Excellent! Now I have it all. Let me write the report.\n\n## Report\nIt moors at 7.",

@@ -165,7 +165,7 @@ async def test_listing_finding_and_grepping(root: Path) -> None:
     assert "pyproject.toml" in await conversation.ask("list files")
     found = await conversation.ask("find files *.py")
     assert "src/gauge.py" in found and "tests/test_upload.py" in found and "README" not in found
-    assert "src/upload.py\n3:RETRY_LIMIT = 5" in await conversation.ask("grep RETRY_LIMIT")
+    assert "src/upload.py\n3 RETRY_LIMIT = 5" in await conversation.ask("grep RETRY_LIMIT")
     assert "No line holds `octopus`" in await conversation.ask('grep "octopus" in src')
 
 

@@ -97,6 +97,7 @@ def test_a_call_without_arguments_has_nothing_behind_its_name() -> None:
         ("read_file", "    3\ta\n    4\tb\n[lines 3-4 of 9, go on with start_line=5]", "2 lines"),
         ("grep", "a.py:1:x\n[only the first hit is shown]", "1 hit"),
         ("grep", "a.py\n1:x\n2-y\n--\n9:x\n[only the first 2 hits are shown]", "2 hits"),
+        ("grep", "a.py\n1 x\n2-y\n--\n9\t  x\n[only the first 2 hits are shown]", "2 hits"),
         ("read_file", "[a.py is empty]", "1 line"),
         ("todo", "Kept: 1 of 3 done.", "Kept: 1 of 3 done"),
         ("shell", "[no output]", "no output"),

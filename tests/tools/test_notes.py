@@ -82,15 +82,14 @@ def test_the_catalogue() -> None:
     assert not {"web_fetch", "remember", "recall"} & {tool.spec.name for tool in bare}
 
 
-def test_schemas_are_closed_described_and_short() -> None:
+def test_schemas_are_described_and_short() -> None:
     for tool in everything():
         parameters = tool.spec.parameters
         assert parameters["type"] == "object"
-        assert parameters["additionalProperties"] is False
-        assert set(parameters["required"]) <= set(parameters["properties"])
+        assert set(parameters.get("required", ())) <= set(parameters["properties"])
         assert "$ref" not in tool.spec.schema
         assert tool.spec.description.endswith(".")
-    assert sum(rough_count(tool.spec.schema) for tool in everything()) < 2050
+    assert sum(rough_count(tool.spec.schema) for tool in everything()) < 1800
 
 
 def test_demands_nobody_fetches_are_forgotten(context: ToolContext) -> None:

@@ -107,7 +107,7 @@ async def test_names_that_hold_signs_of_patterns(pattern: str, name: str, call: 
     _put(workspace / name, "needle")
     _put(workspace / "other/place/z.ts", "needle")
     assert (await call(glob, pattern=pattern)).text == name
-    assert (await call(grep, pattern="needle", glob=pattern)).text == f"{name}\n1:needle"
+    assert (await call(grep, pattern="needle", glob=pattern)).text == f"{name}\n1 needle"
 
 
 async def test_a_dot_slash_is_the_folder_itself(call: Callable, workspace: Path) -> None:
@@ -153,27 +153,34 @@ def test_patterns_that_lead_out(pattern: str, context: ToolContext) -> None:
 async def test_grep(call: Callable, tree: Path) -> None:
     found = (await call(grep, pattern="NEEDLE", ignore_case=True)).text.split("\n")
     assert found == [
-        *("a.py", "1:needle in a.py", "src/", "b.py", "1:needle in src/b.py", "c.ts", "1:needle in src/c.ts"),
-        *("src/deep/d.tsx", "1:needle in src/deep/d.tsx", "src/keep.log", "1:needle in src/keep.log"),
+        *("a.py", "1 needle in a.py", "src/", "b.py", "1 needle in src/b.py", "c.ts", "1 needle in src/c.ts"),
+        *("src/deep/d.tsx", "1 needle in src/deep/d.tsx", "src/keep.log", "1 needle in src/keep.log"),
     ]
-    assert (await call(grep, pattern="needle", glob="src/*.ts")).text == "src/c.ts\n1:needle in src/c.ts"
-    assert (await call(grep, pattern="needle", path="src/b.py")).text == "src/b.py\n1:needle in src/b.py"
-    assert (await call(grep, pattern="needle", path="build")).text == "build/e.py\n1:needle in build/e.py"
+    assert (await call(grep, pattern="needle", glob="src/*.ts")).text == "src/c.ts\n1 needle in src/c.ts"
+    assert (await call(grep, pattern="needle", path="src/b.py")).text == "src/b.py\n1 needle in src/b.py"
+    assert (await call(grep, pattern="needle", path="build")).text == "build/e.py\n1 needle in build/e.py"
     assert (await call(grep, pattern="absent")).text == "No match."
+
+
+async def test_blanks_a_line_begins_with_are_told_from_what_stands_behind_its_number(
+    call: Callable, workspace: Path
+) -> None:
+    _put(workspace / "a", "x = 1\n  x = 2\n\tx = 3\n")
+    assert (await call(grep, pattern="x")).text == "a\n1 x = 1\n2\t  x = 2\n3\t\tx = 3"
 
 
 async def test_grep_shows_what_is_around(call: Callable, workspace: Path) -> None:
     _put(workspace / "a", "".join(f"l{n}\n" for n in range(1, 13)))
     found = (await call(grep, pattern="l[359]|l11", context=1)).text
-    assert found == "a\n2-l2\n3:l3\n4-l4\n5:l5\n6-l6\n--\n8-l8\n9:l9\n10-l10\n11:l11\n12-l12"
+    assert found == "a\n2-l2\n3 l3\n4-l4\n5 l5\n6-l6\n--\n8-l8\n9 l9\n10-l10\n11 l11\n12-l12"
 
 
 @pytest.mark.parametrize(
     ("pattern", "around", "found"),
     [
-        (r"def \w+\(\n +a", 0, "a\n2:def f(\n3-    a,\n5:def g(\n6-    a"),
-        ("(?s)f.*?b", 0, "a\n2:def f(\n3-    a,\n4-    b):"),
-        (r"\(\n", 1, "a\n1-x\n2:def f(\n3-    a,\n4-    b):\n5:def g(\n6-    a"),
+        (r"def \w+\(\n +a", 0, "a\n2 def f(\n3-    a,\n5 def g(\n6-    a"),
+        ("(?s)f.*?b", 0, "a\n2 def f(\n3-    a,\n4-    b):"),
+        (r"\(\n", 1, "a\n1-x\n2 def f(\n3-    a,\n4-    b):\n5 def g(\n6-    a"),
         (r"^b\n", 0, "No match."),
         (r"x\\n", 0, "No match."),
     ],
@@ -188,13 +195,13 @@ async def test_a_pattern_with_a_line_break_goes_over_lines(
 async def test_of_a_hit_over_many_lines_the_first_and_the_last_are_shown(call: Callable, workspace: Path) -> None:
     _put(workspace / "a", "\n".join(str(n) for n in range(1, 1001)))
     lines = (await call(grep, pattern="(?s)2.*999", max_hits=1)).text.split("\n")
-    assert lines[:3] == ["a", "2:2", "3-3"] and lines[-3:] == ["30-30", "--", "999-999"]
+    assert lines[:3] == ["a", "2 2", "3-3"] and lines[-3:] == ["30-30", "--", "999-999"]
 
 
 async def test_grep_stops_at_its_cap(call: Callable, workspace: Path) -> None:
     _put(workspace / "a", "x\n" * 5000)
     found = (await call(grep, pattern="x", max_hits=3)).text
-    assert found == "a\n1:x\n2:x\n3:x\n[only the first 3 hits are shown]"
+    assert found == "a\n1 x\n2 x\n3 x\n[only the first 3 hits are shown]"
 
 
 async def test_odd_files(call: Callable, workspace: Path, tmp_path: Path) -> None:
@@ -210,10 +217,10 @@ async def test_odd_files(call: Callable, workspace: Path, tmp_path: Path) -> Non
     (workspace / os.fsdecode(b"bad\xff")).write_text("needle")
     found = (await call(grep, pattern="needle$|needley")).text
     assert "secret" not in found
-    assert "bad\ufffd\n1:needle" in found
+    assert "bad\ufffd\n1 needle" in found
     assert "[not searched: huge (too large)]" in found
     assert "utf16" not in found
-    assert "utf16.txt\n1:needle ü" in (await call(grep, pattern="needle ü$")).text
+    assert "utf16.txt\n1 needle ü" in (await call(grep, pattern="needle ü$")).text
     line = found.partition("long.js\n")[2].partition("\n")[0]
     assert "characters …]x" in line
     assert "needley" in line
@@ -234,7 +241,7 @@ async def test_a_pattern_without_end_is_ended(call: Callable, workspace: Path) -
     _put(workspace / "a", "needle\n")
     _put(workspace / "b", "a" * 5000 + "!\n")
     found = (await call(Grep(seconds=3), pattern="(a+)+$|needle")).text
-    assert found.startswith("a\n1:needle\n[stopped after 3 s, there may be more")
+    assert found.startswith("a\n1 needle\n[stopped after 3 s, there may be more")
 
 
 async def test_cancelling_ends_the_search_at_once(context: ToolContext, workspace: Path) -> None:
@@ -362,7 +369,7 @@ async def test_folders_nested_without_end_cost_what_lies_deeper_and_no_more(call
         os.close(above)
     os.close(deep)
     try:
-        assert (await call(grep, pattern="needle")).text == "here\n1:needle"
+        assert (await call(grep, pattern="needle")).text == "here\n1 needle"
         assert (await call(glob, pattern="here")).text == "here"
     finally:
         remove = ["rm", "-rf", str(workspace / "d")]  # Python's own way is one call a level
@@ -374,4 +381,4 @@ async def test_grep_shows_nothing_of_files_that_a_rule_forbids_to_read(tree: Pat
     write(tree, **{"src/b.py": "found\n", "a.py": "found\n", ".env": "found\n"})
     for arguments in ({"pattern": "found"}, {"pattern": "found", "path": "src"}, {"pattern": "found", "glob": ".*"}):
         text = "".join([piece.text async for piece in grep.run(arguments, context) if isinstance(piece, ToolOutput)])
-        assert "b.py" not in text and ".env" not in text and ("a.py\n1:found" in text) == (len(arguments) == 1)
+        assert "b.py" not in text and ".env" not in text and ("a.py\n1 found" in text) == (len(arguments) == 1)

@@ -315,7 +315,7 @@ def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]
             if _is_path(place := place_searched(call)):
                 yield Fact("path", place, "", *at)
             found = "\n".join(whole_paths(result.text[:_MAX_SCANNED_CHARS].split("\n"), hits=True))
-            hits = dict.fromkeys(hit["path"] for hit in _HIT.finditer(found))
+            hits = dict.fromkeys(hit["path"].removeprefix("./") for hit in _HIT.finditer(found))
             if len(hits) <= _MAX_FILES_FOUND:
                 yield from (Fact("path", path, "", result.seq, "tool", group.turn) for path in hits if _is_path(path))
         case Use("fetch", address):

@@ -45,7 +45,7 @@ DEFINES = (
 _HIT = expression(r"^(?P<path>(?:[A-Za-z]:[\\/])?[^:\n]{1,400}):(?P<number>\d{1,8}):(?P<text>.*)$")
 _NUMBERED = expression(r"^\s*(\d{1,8})(?:\t|[│|→:] ?| {2})(.*)$|^\s*(\d{1,8})$")
 _SPARSELY_NUMBERED = expression(r"^(\d{1,8})?\t(.*)$")
-_HIT_BELOW = expression(r"^(?P<number>\d{1,8}):(?P<text>.*)$")
+_HIT_BELOW = expression(r"^(?P<number>\d{1,8})[ \t:](?P<text>.*)$")
 _AROUND = expression(r"^(?:\d{1,8}-|--$)")
 _DEFINES = expression(DEFINES)
 _NAMES = expression(r"\s*(?:export |public |async |pub )*(?:def|class|function|fn|func|struct) +\w|#{1,4} ")
@@ -111,8 +111,8 @@ class Passage(msgspec.Struct, frozen=True):
 
 
 def hits(output: str) -> list[FileLine]:
-    """The lines that a search found, from its output: rows of the form `path:line:text`, or `line:text` below a row with the
-    path."""
+    """The lines that a search found, from its output: rows of the form `path:line:text`, or `line text` below a row with the
+    path, with a tab or (in records of older versions) a colon for the blank."""
     found: list[FileLine] = []
     above = ""
     for row in whole_paths([row[:MAX_LINE_CHARS] for row in output.split("\n")[:MAX_LINES]], hits=True):
