@@ -62,7 +62,7 @@ class Handoff:
             "",
             f"Another agent goes on from your record alone, in a fresh session. {goal}".strip(),
             min(conversation.options.summary_max_tokens, conversation.budget.limit // 8),
-            tuple(instead),
+            instead=tuple(instead),
         )
         async with aclosing(
             SummaryDraft(conversation, summariser.model).receive_text(summariser.summarise(task))

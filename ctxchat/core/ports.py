@@ -510,9 +510,10 @@ class SummaryTask(msgspec.Struct, frozen=True):
     `groups` are as in the record; `previous` is a model's summary of what came before them, to be merged in. `instead` are texts
     by code or another agent that stand for more and more of these groups, `previous` included: a summariser that cannot read all
     groups starts from one of them (`summary_task.shortened`). `beside` says what stays in view, the most important first;
-    `instructions` are a person's. `max_tokens` is the limit of the summary, 0 for none. `shorten` is a summary by the same
-    summariser that was too long: the task is then only to shorten it. `within` is the conversation's own request, which its
-    server has cached: the conversation's model may be asked after it instead of being given the groups as text.
+    `instructions` are a person's. `max_tokens` is the limit of the summary, 0 for none; `share` is what the summary of these
+    groups may take of the tokens that the agent wrote in them, 0 for as much as there is room. `shorten` is a summary by the
+    same summariser that was too long: the task is then only to shorten it. `within` is the conversation's own request, which
+    its server has cached: the conversation's model may be asked after it instead of being given the groups as text.
     """
 
     groups: tuple[Group, ...]
@@ -520,6 +521,7 @@ class SummaryTask(msgspec.Struct, frozen=True):
     beside: str = ""
     instructions: str = ""
     max_tokens: int = 0
+    share: float = 0.0
     instead: tuple[Written, ...] = ()
     shorten: str = ""
     within: ModelRequest | None = None

@@ -29,6 +29,7 @@ from ctxchat.core.recap import person_said
 from ctxchat.core.strategies.base import Step
 from ctxchat.core.strategies.planning import PlanOptions, is_summary
 from ctxchat.core.summaries import MAX_SAID_SHARE, evidence_after, id_ranges, message_numbers, room_in_words, written
+from ctxchat.core.summary_update import indexed, numbered
 from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import exchanges, failed, first_line, gist, is_to_do, patch_in, refused, use_of
 from ctxchat.core.working_set import not_in_view
@@ -59,6 +60,14 @@ LAST, LAST_TOKENS = 3, 250
 RECORD_NOW, UPDATE_NOW = "Write the record now.", "Write now what changes in the record so far."
 """The last line of a summariser's prompt: for a new record, and for an update of the record so far."""
 
+SUMMARY_SHARE, SMALL_LIMIT, MAX_SUMMARY_SHARE = 0.05, 28_000, 0.4
+"""The share of what an agent writes that summaries may take where a prompt may hold so many tokens or fewer; in larger windows it
+grows with them, and from the last share on there is no limit."""
+
+MIN_NEW_TOKENS, FIRST_RATIO = 220, 2
+"""The least tokens that the summary of new messages may take; how many times more the first summary of a conversation may, which
+has its goal and rules to tell as well."""
+
 MAX_PLACE_CHARS = 160
 """Characters of a message that are quoted so that a model can find it in the conversation."""
 
@@ -82,6 +91,7 @@ def summary_task(ledger: Ledger, step: Step, options: PlanOptions, instructions:
         _recent_context(ledger, step, options),
         instructions,
         step.summary_tokens,
+        options.summary_share,
         tuple(instead),
     )
 
@@ -94,6 +104,23 @@ def _says_something(group: Group) -> bool:
 def output_room(task: SummaryTask, window: int) -> int:
     """The token limit for the summariser's reply: more than the summary needs, since some models think before they write."""
     return task.max_tokens * 2 + window // 16
+
+
+def room_for_new(task: SummaryTask, count: Count) -> int:
+    """Tokens that the summary of the task's groups may take; 0 for as much as there is room."""
+    if not task.share or task.instructions:
+        return 0
+    said = (m for g in task.groups for m in g.messages if m.role == "assistant")
+    wrote = sum(count(m.text) + sum(count(call.arguments) for call in m.calls) for m in said)
+    room = max(MIN_NEW_TOKENS, int(wrote * task.share))
+    return room if task.previous else room * FIRST_RATIO
+
+
+def share_for(limit: int) -> float:
+    """The share of the tokens an agent writes that summaries may take where a prompt may hold `limit` tokens: the smaller the
+    window, the more summaries the same work needs. 0 for as much as there is room."""
+    share = SUMMARY_SHARE * max(1.0, limit / SMALL_LIMIT)
+    return share if share < MAX_SUMMARY_SHARE else 0.0
 
 
 def shortened(task: SummaryTask, most: int) -> SummaryTask:
@@ -202,7 +229,8 @@ def request_text(
 ) -> str:
     """A summariser's prompt for piece `number` of `of`. `previous` is the record of the pieces before, `beside` describes what
     stays in view. `update`: ask only for what changes in that record."""
-    parts = [f"<record_so_far>\n{previous}\n</record_so_far>"] if previous.strip() else []
+    known = numbered(previous) if update else previous
+    parts = [f"<record_so_far>\n{known}\n</record_so_far>"] if previous.strip() else []
     parts.append(f'<messages part="{number}" of="{of}">\n{piece}\n</messages>')
     if beside.strip() and number == of:  # once is enough: with the last piece, when the whole record is written
         parts.append(f"<stays>\n{beside}\n</stays>")
@@ -230,6 +258,10 @@ def within_text(task: SummaryTask, *, update: bool = False) -> str:
         parts.append(f"<stays>\n{task.beside}\n</stays>")
     if task.instructions.strip():
         parts.append(f"Wanted of this record besides: {task.instructions.strip()}")
+    if update:
+        parts.append(
+            f"The lines of the record so far, which stands above, each by its beginning:\n{_harmless(indexed(task.previous))}"
+        )
     parts.append(UPDATE_NOW if update else RECORD_NOW)
     return "\n\n".join(parts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from contextlib import aclosing
 
@@ -17,8 +18,8 @@ from ctxchat.core.messages import Group, Image, Message, Opaque, Reasoning, Text
 from ctxchat.core.options import Options
 from ctxchat.core.ports import SummaryTask
 from ctxchat.core.record import CompactionRecord
-from ctxchat.core.summaries import room_in_words
-from ctxchat.core.summary_update import room_for_rewrite
+from ctxchat.core.summary_task import share_for
+from ctxchat.core.summary_update import numbered
 from ctxchat.core.tokens import rough_count
 from tests.agent.desk import Desk, StillClock
 from tests.agent.test_compaction import LONG
@@ -204,8 +205,7 @@ Gauge every ninety seconds.
 ## Progress
 As of m9: half done."""
 UPDATE = """## Decisions
-[as before, without: Colour]
-- Colour `#585858` for the scale (m12).
+[3] Colour `#585858` for the scale (m12).
 
 ## Progress
 As of m14: done, `pytest -q` 12 passed."""
@@ -218,15 +218,35 @@ async def test_of_a_record_with_room_only_what_changes_is_asked_for_and_put_in()
     assert text == RECORD.replace(
         "- Colour `#6c6c6c` for the scale.", "- Colour `#585858` for the scale (m12)."
     ).replace("As of m9: half done.", "As of m14: done, `pytest -q` 12 passed.")
-    assert RECORD in sent(model) and sent(model).endswith("what changes in the record so far.")
+    assert numbered(RECORD) in sent(model) and sent(model).endswith("what changes in the record so far.")
+    assert "The record is full" not in model.requests[0].view.items[0].message.text
     full, asked = writer_of(says(UPDATE))
-    assert await summary_of(full, groups, RECORD, most=50) == UPDATE, "a record without room is written anew"
-    assert sent(asked).endswith("Write the record now.")
-    fewer = room_in_words(room_for_rewrite(RECORD, 50, asked.count), RECORD, asked.count)
-    assert f"at most {fewer}" in asked.requests[0].view.items[0].message.text, "what comes next is an update again"
+    tokens = asked.count(RECORD)
+    assert await summary_of(full, groups, RECORD, most=tokens) == text, "one that is full is not written anew either"
+    assert "The record is full" in asked.requests[0].view.items[0].message.text
+    outgrown, asked = writer_of(says(UPDATE))
+    assert await summary_of(outgrown, groups, RECORD, most=tokens // 2) == UPDATE, "but one that is far too long"
+    assert sent(asked).endswith("Write the record now.") and RECORD in sent(asked)
     lost, asked = writer_of(says("Nothing new happened."), says(RECORD))
     assert await summary_of(lost, groups, RECORD, most=900) == RECORD, "no section: the whole record is asked for"
-    assert sent(asked, 1).endswith("Write the record now.") and "Write only what changes" not in str(asked.requests[1])
+    assert sent(asked, 1).endswith("Write the record now.") and "Answer with what changes" not in str(asked.requests[1])
+
+
+async def test_in_a_small_window_a_summary_may_take_a_share_of_what_the_agent_wrote():
+    groups = group_messages([Message(n, "assistant", "the keeper moors it " * 100) for n in range(10, 22)])
+
+    async def told(share: float, previous: str = "", wish: str = "") -> int:
+        summariser, model = writer_of(says(RECORD))
+        task = SummaryTask(tuple(groups), previous, instructions=wish, max_tokens=4_000, share=share)
+        assert [piece async for piece in summariser.summarise(task)]
+        found = re.search(r"Length: (?:at most )?(\d+) words", model.requests[0].view.items[0].message.text)
+        assert found
+        return int(found[1])
+
+    assert await told(0.05) < await told(0.0) / 2, "the first"
+    assert await told(0.05, RECORD) < await told(0.0, RECORD) / 2, "and what changes in it"
+    assert await told(0.05, RECORD, "keep the colours") == await told(0.0, RECORD), "but not what was wished for"
+    assert 0 < share_for(20_000) == share_for(28_000) < share_for(120_000) and share_for(400_000) == 0
 
 
 async def test_instructions_hidden_in_a_result_reach_the_model_only_inside_the_summary_block():

@@ -35,7 +35,7 @@ from ctxchat.core.strategies.oversize import KEPT, bound_kept, clip_kept
 from ctxchat.core.strategies.pipeline import Pipeline
 from ctxchat.core.strategies.planning import Basis, PlanOptions, after_step
 from ctxchat.core.summaries import written
-from ctxchat.core.summary_task import input_tokens, shortened
+from ctxchat.core.summary_task import input_tokens, share_for, shortened
 from ctxchat.core.view import View
 from ctxchat.core.working_set import MAX_FILES, CurrentFile, edits_in, touched, worked_on
 
@@ -297,6 +297,7 @@ class Planner:
             by_model=by_model and bool(self.writer),
             files=() if clip_current else self._files,
             files_tokens=int(self.raw_budget().limit * options.working_set),
+            summary_share=share_for(self.raw_budget().limit),
         )
         if keep_recent is not None:
             plan_options = msgspec.structs.replace(plan_options, keep_recent=keep_recent, recent_results=0)

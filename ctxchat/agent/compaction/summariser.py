@@ -23,8 +23,16 @@ from ctxchat.core.messages import Message
 from ctxchat.core.overflow import is_context_overflow, stated_window
 from ctxchat.core.ports import Clock, ModelPort, ModelRequest, SummaryNews, SummaryTask
 from ctxchat.core.summaries import room_in_words
-from ctxchat.core.summary_task import chunks, output_room, request_text, shortened, shorter_text, within_text
-from ctxchat.core.summary_update import room_for_rewrite, room_for_update, updated
+from ctxchat.core.summary_task import (
+    chunks,
+    output_room,
+    request_text,
+    room_for_new,
+    shortened,
+    shorter_text,
+    within_text,
+)
+from ctxchat.core.summary_update import room_for_rewrite, room_for_update, tokens_over, updated
 from ctxchat.core.tokens import Count
 from ctxchat.core.view import Item, View
 
@@ -187,23 +195,31 @@ class ModelSummariser:
         if _is_record(draft.text) and (rest := "".join(pending)):
             yield rest
 
-    def _prompt(self, opening: str, task: SummaryTask, previous: str = "", *, whole: bool = False) -> str:
-        """The system prompt, with the length limit in words, converted from tokens by this conversation's text. Of a record that
-        has room for more, only the changes are asked for, unless `whole` is set."""
+    def _prompt(
+        self, opening: str, task: SummaryTask, previous: str = "", *, whole: bool = False, parts: int = 1
+    ) -> str:
+        """The system prompt, with the length limit in words, converted from tokens by this conversation's text. Of a record only
+        the changes are asked for, unless `whole` is set. `parts`: the task's groups are read in so many parts."""
         sample = (
             task.shorten
             or task.previous
             or "\n".join(g.first.text for g in task.groups if g.kind == "reply")[-SAMPLE_CHARS:]
         )
-        count = self._model.count
-        update = 0 if whole else self._update_room(task, previous)
-        room = room_in_words(update or room_for_rewrite(previous, task.max_tokens, count), sample, count)
-        length = prompt("update" if update else "length").replace("{room}", room)
+        count, update = self._model.count, 0 if whole else self._update_room(task, previous, parts)
+        if update:
+            length = prompt("update").replace("{room}", room_in_words(update, sample, count))
+            if over := tokens_over(previous, update, task.max_tokens, count):
+                length += f"\n\n{prompt('make_room').replace('{over}', room_in_words(over, sample, count))}"
+        else:
+            most = room_for_rewrite(previous, task.max_tokens, count)
+            new = 0 if previous else room_for_new(task, count)
+            length = prompt("length").replace("{room}", room_in_words(min(most, new or most), sample, count))
         return f"{prompt(opening)}\n\n{prompt('record')}\n\n{length}"
 
-    def _update_room(self, task: SummaryTask, previous: str) -> int:
+    def _update_room(self, task: SummaryTask, previous: str, parts: int = 1) -> int:
         """Most tokens of an update to the record so far; 0 where the whole record is to be written."""
-        return room_for_update(previous, task.max_tokens, self._model.count) if task.max_tokens else 0
+        most = room_for_update(previous, task.max_tokens, self._model.count) if task.max_tokens else 0
+        return min(most, room_for_new(task, self._model.count) // parts or most)
 
     async def _merged(self, task: SummaryTask, pieces: Sequence[str], output: int) -> AsyncGenerator[str | Usage, None]:
         """Summarise the chunks in order, each merged into the record from those before it. An update is passed on as the whole
@@ -211,12 +227,12 @@ class ModelSummariser:
         record = task.previous
         for number, piece in enumerate(pieces, 1):
             last, whole = number == len(pieces), ""
-            for update in (True, False) if self._update_room(task, record) else (False,):
+            for update in (True, False) if self._update_room(task, record, len(pieces)) else (False,):
                 draft = ArrivingReply()
                 asked = request_text(
                     piece, record, task.beside, task.instructions, number=number, of=len(pieces), update=update
                 )
-                system = self._prompt("summary", task, record, whole=not update)
+                system = self._prompt("summary", task, record, whole=not update, parts=len(pieces))
                 request = await asyncio.to_thread(_saying, system, asked, output, self._model.count)
                 async with aclosing(self._stream_model(request, draft)) as stream:
                     async for news in stream:

@@ -30,7 +30,7 @@ class PlanOptions(StrategyOptions, frozen=True):
     limit. `clip_current` allows even the current user message to be shortened (in emergencies). `by_model`: what is folded inside
     a long turn gets a summary by a model, else a recap by code. `files` are the files touched last, newest first, with their
     present text: those that nothing else in view shows are put beside a summary, in at most `files_tokens`. `recall`: the model
-    has our recall tool, so it is told of it and its memos and skills are kept.
+    has our recall tool, so it is told of it and its memos and skills are kept. `summary_share` is as in `SummaryTask.share`.
     """
 
     counter: TokenCounter = msgspec.field(default_factory=TokenCounter)
@@ -44,6 +44,7 @@ class PlanOptions(StrategyOptions, frozen=True):
     files: tuple[CurrentFile, ...] = ()
     files_tokens: int = 0
     recall: bool = True
+    summary_share: float = 0.0
 
 
 class Basis:
