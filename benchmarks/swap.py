@@ -19,13 +19,13 @@ from typing import NamedTuple
 
 from benchmarks.history import SyntheticWork
 from ctxchat.agent.compaction.compactor import Compactor
-from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.conversation import Conversation, ConversationPorts
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import SessionConfig
 from ctxchat.agent.session_parts import SessionParts
 from ctxchat.agent.turn.approvals import Approvals
-from ctxchat.agent.turn.tool_runner import ToolRunner
+from ctxchat.agent.turn.tool_runner import ToolRunner, Workplace
 from ctxchat.bootstrap.shared import SystemClock
 from ctxchat.core.budget import Window
 from ctxchat.core.events import Usage
@@ -119,14 +119,14 @@ def filled(database: Database, messages: int) -> str:
 def opened(database: Database, name: str, writer: Writer, prepare: bool) -> Session:
     stored = open_journal(database, name)
     clock, approvals = SystemClock(), Approvals("all")
-    tool_runner = ToolRunner([], approvals, clock, workspace="/")
+    tool_runner = ToolRunner([], approvals, clock, Workplace("/"))
     raw = sum(rough_count(m.text) + 4 for m in stored.state.ledger.messages())
     model = ScriptedModel(
         (says("fine") for _ in range(99)), window=Window(int(raw * 1.28), "configured"), count=rough_count
     )
     options = Options(strategy="summarize", prepare=prepare, keep_recent=40, compression_trigger=0.72, soft_mark=0.5)
     config = SessionConfig(system="You help.", context_sources=Around(), open_model=lambda _: model, options=options)
-    conversation = Conversation(stored.journal, stored.state, model, clock, config, tools=())
+    conversation = Conversation(stored.journal, stored.state, model, config, ConversationPorts(clock))
     compactor = Compactor(conversation, summariser=writer)
     hooks = Hooks((), conversation, compactor, Recorded())
     return Session(SessionParts(conversation, tool_runner, compactor, hooks), config)

@@ -97,37 +97,41 @@ class UnexplainedBreak(BaseException):
         super().__init__(f"a request differs from the one before at {broke.place} ({broke.message}): {shown}")
 
 
+class ConversationPorts(msgspec.Struct, frozen=True):
+    """What a conversation calls besides its journal and its model: the clock; the store of what was learned about models, with
+    what is `known` about its own at first; what replaces secrets in texts for the model; the money that may still be spent,
+    sub-agents and summaries included."""
+
+    clock: Clock
+    knowledge_store: ModelKnowledgeStore = msgspec.field(default_factory=NothingKnown)
+    known: Known = msgspec.field(default_factory=Known)
+    masked: MaskedRecord = msgspec.field(default_factory=lambda: MaskedRecord(str))
+    spending: SpendingBudget = msgspec.field(default_factory=SpendingBudget)
+
+
 class Conversation(JournalWriter):
-    """The journal of one session, and the view and figures that follow from it."""
+    """The journal of one session, and the view and figures that follow from it. `tools` are those that the model is offered at
+    first."""
 
     def __init__(
         self,
         journal: JournalPort,
         state: SessionState,
         model: ModelPort,
-        clock: Clock,
         config: SessionConfig,
-        *,
-        tools: Sequence[ToolSpec],
-        knowledge_store: ModelKnowledgeStore | None = None,
-        known: Known | None = None,
-        masked: MaskedRecord | None = None,
-        spending: SpendingBudget | None = None,
+        ports: ConversationPorts,
+        tools: Sequence[ToolSpec] = (),
     ) -> None:
         super().__init__(journal, state)
-        self.spending = spending or SpendingBudget()
-        """The money that may still be spent, sub-agents and summaries included."""
+        self.clock, self.masked, self.spending = ports.clock, ports.masked, ports.spending
         self.options = config.options
-        self.clock = clock
         self.backoff = Backoff.remembered(state.automatic)
         self.under_way = False
         """Whether a turn is under way."""
         self._config = config
         self._tools = tuple(tools)
         self.mode: Mode = config.mode
-        self._knowledge_store: ModelKnowledgeStore = knowledge_store or NothingKnown()
-        self.masked = masked or MaskedRecord(str)
-        """Replaces secrets in what goes to the model."""
+        self._knowledge_store = ports.knowledge_store
         self._afforded = Afforded()
         self._afforded_of: tuple[tuple[ToolSpec, ...], int, frozenset[str]] = (self._tools, 0, frozenset())
         self._looking = asyncio.Lock()
@@ -136,7 +140,7 @@ class Conversation(JournalWriter):
         self._weighed = len(state.ledger.changes)
         self._looks = self._newest = 0  # refreshes begun, and the number of the one the view comes from
         self._streamed = Mix()
-        self.use(ModelKnowledge(self, self._knowledge_store, model, known or Known()))
+        self.use(ModelKnowledge(self, self._knowledge_store, model, ports.known))
         self._around: Surroundings | None = None  # as last gathered; None before the first time
         config.context_sources.go_to(touched(state.ledger.groups_in_force, MAX_EARLIER_PATHS))
         self._every_request: tuple[ContextBlock, ...] = ()

@@ -16,7 +16,7 @@ import msgspec
 
 from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.compaction.policy import AutoCompactPolicy
-from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.conversation import Conversation, ConversationPorts
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import SessionConfig
@@ -24,7 +24,7 @@ from ctxchat.agent.session_parts import SessionParts
 from ctxchat.agent.spending_budget import SpendingBudget, TaskBudget
 from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.agent.turn.permissions import stricter
-from ctxchat.agent.turn.tool_runner import ToolRunner
+from ctxchat.agent.turn.tool_runner import ToolRunner, Workplace
 from ctxchat.bootstrap.extensions import Extensions, with_plugins
 from ctxchat.bootstrap.flags import in_force
 from ctxchat.bootstrap.hooks import HookCommands
@@ -82,10 +82,6 @@ def tools_for(
         shows_images=shows_images,
     )
 
-
-FIRST_WAIT_S = 1.0
-"""Seconds that the first message waits for MCP servers to start: tools added later change the beginning of requests, which
-providers have cached."""
 
 OpenBelow = Callable[[str, Approvals], Awaitable[Session]]
 """Opens a sub-agent's session by its id, under the given approvals."""
@@ -178,40 +174,45 @@ class Stored(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
+class Caller(msgspec.Struct, frozen=True):
+    """The session that calls a sub-agent, by its id, and what of it the sub-agent's session uses: the approvals that its actions
+    need, where its changes are kept, a budget under the caller's, the reports that its events are written to, and the open files
+    of the caller's editor."""
+
+    session: str
+    approvals: Approvals
+    checkpoints: Checkpoints
+    spending: SpendingBudget
+    reports: SpanWriter | None
+    editor: EditorFiles | None
+
+
 class Opening:
     """Opens one session of a program.
 
-    `interactive`: there is a person who can be asked. For a sub-agent, `caller` is the session that called it, and these are
-    the caller's: the `approvals` its actions need, the `checkpoints` its changes are stored in, its `spending` budget, and the
-    `reports` its events are written to. `editor` returns the open files of the editor connected to a session, by the session's
-    id.
+    `interactive`: there is a person who can be asked. `editor` returns the open files of the editor connected to a session, by
+    the session's id. `caller` is given for a sub-agent's session.
     """
 
     def __init__(
         self,
         shared: Shared,
         interactive: bool,
-        approvals: Approvals | None = None,
-        checkpoints: Checkpoints | None = None,
-        spending: SpendingBudget | None = None,
         editor: Callable[[str], EditorFiles] | None = None,
-        reports: SpanWriter | None = None,
-        caller: str = "",
+        caller: Caller | None = None,
     ) -> None:
         self._shared = shared
         self._caller = caller
         self._editor = editor
-        self._spending = spending
-        self._reports, self._reports_above = reports, reports
+        self._spending: SpendingBudget | None = caller.spending if caller else None
+        self._reports = caller.reports if caller else None
         self._interactive = interactive
         self._extensions = Extensions()
         self._clock = SystemClock()
-        self._above = approvals
-        self._checkpoints = checkpoints
         self._notices: list[str] = []
         self._conversation: Conversation  # both are set in `_session`; the tools that use them run later
         self._policy: AutoCompactPolicy
-        below = approvals is not None
+        below = caller is not None
         self._configuring = Configuring(shared, self._extensions, lasting=interactive and not below, delegated=below)
 
     async def open(self, session_id: str, *, only_read: bool = False, keep_empty: bool = False) -> Session:
@@ -223,7 +224,7 @@ class Opening:
             begun = await database.run(begin_journal, database, model, str(shared.workspace), keep_empty)
             return await self._open_stored(Stored(begun.journal, begun.state))
         session = await shared.find(session_id)
-        if only_read and self._above is None:
+        if only_read and self._caller is None:
             self._configuring.lasting = True  # nothing is sent; its next message is priced as if the chat sent it
         return await self._open_stored(
             await (self._load_read_only(session, _ONLY_READ) if only_read else self._stored(session, keep_empty))
@@ -246,8 +247,11 @@ class Opening:
         await asyncio.to_thread(model.stated)  # the first call reads the large model catalogue
         settings = self._configuring.settings(agent)[0]
         mode = settings.permissions.mode
-        approvals = self._above or Approvals(
-            mode, folder=str(shared.workspace), interactive=self._interactive, store=self._keep_rules
+        caller = self._caller
+        approvals = (
+            caller.approvals
+            if caller
+            else Approvals(mode, folder=str(shared.workspace), interactive=self._interactive, store=self._keep_rules)
         )
         self._spending = self._spending or SpendingBudget(
             session=session, cost_usd=state.cost_usd, day=StoredDayTotal(shared.database)
@@ -259,7 +263,7 @@ class Opening:
         approvals.rules = config.rules
         tool_runner.offer(config.tools)
         tool_runner.limits = config.limits
-        if self._above is None:
+        if caller is None:
             self._spending.limits = config.spending
         conversation = await self._begin_conversation(stored, model, config, tool_runner.specs)
         self._configuring.kept = lambda: conversation.state.setup_deferred.settings
@@ -280,9 +284,11 @@ class Opening:
         )
         self._conversation, self._policy = conversation, compactor.policy
         folder = str(private_files.session_folder(shared.database.folder, session))
-        own = self._above is None and not stored.journal.read_only  # a person opened it, and it can be written
+        own = caller is None and not stored.journal.read_only  # a person opened it, and it can be written
         commands = self._hook_commands(folder)
-        hooks = Hooks(config.hooks, conversation, compactor, commands, str(shared.workspace), self._caller)
+        hooks = Hooks(
+            config.hooks, conversation, compactor, commands, str(shared.workspace), caller.session if caller else ""
+        )
         opened = Session(
             SessionParts(conversation, tool_runner, compactor, hooks),
             config,
@@ -306,8 +312,10 @@ class Opening:
             telemetry = self._shared.telemetry
         except UsageError as problem:
             telemetry, notices = None, (str(problem),)
-        self._reports = telemetry and telemetry.of_session(config.agent, self._reports_above)
-        listeners = [each for each in (self._reports, self._shared.followers.get(self._caller)) if each]
+        caller = self._caller
+        self._reports = telemetry and telemetry.of_session(config.agent, caller.reports if caller else None)
+        followed = self._shared.followers.get(caller.session) if caller else None
+        listeners = [each for each in (self._reports, followed) if each]
 
         def listener(stamped: Stamped) -> None:
             for each in listeners:
@@ -320,18 +328,14 @@ class Opening:
     ) -> Conversation:
         """The conversation of a stored session, with what earlier sessions have learned about its model."""
         knowledge_store = StoredModelKnowledge(self._shared.database)
-        return Conversation(
-            stored.journal,
-            stored.state,
-            model,
+        ports = ConversationPorts(
             self._clock,
-            config,
-            tools=tools,
-            knowledge_store=knowledge_store,
+            knowledge_store,
             known=await asyncio.to_thread(knowledge_store.load, model.name),
             masked=masked_record(self._shared.masking),
-            spending=self._spending,
+            spending=self._spending or SpendingBudget(),
         )
+        return Conversation(stored.journal, stored.state, model, config, ports, tools)
 
     def _hook_commands(self, folder: str) -> HookCommands:
         """The runner for hook commands; `folder` is the session's own."""
@@ -398,8 +402,12 @@ class Opening:
         folder = private_files.session_folder(shared.database.folder, session)
         kept = folder / private_files.CHECKPOINTS
         seen = SeenFiles(kept)
-        checkpoints = self._checkpoints or Checkpoints(shared.workspace, kept, (str(shared.database.folder),))
+        caller = self._caller
+        checkpoints = (
+            caller.checkpoints if caller else Checkpoints(shared.workspace, kept, (str(shared.database.folder),))
+        )
         checkpoints.seen.append(seen)
+        editor = caller.editor if caller else self._editor(session) if self._editor else None
         jobs = Jobs(str(folder))
         tools = list(tools_for(shared, session, seen, jobs, self._shows_images, state.continues))
         for todo in (tool for tool in tools if isinstance(tool, Todo)):
@@ -407,8 +415,8 @@ class Opening:
             self._configuring.own = (TodoList(todo), JobList(jobs))
         tools.append(MakeRoom(lambda keep: self._policy.wanted_by_model(keep)))
         tools.append(WriteMemo(lambda: {m.name: m.text for m in memos_of(self._conversation.ledger).values()}))
-        if self._above is None:  # a sub-agent has none of its own
-            open_below = partial(self._open_below, checkpoints, session)
+        if caller is None:  # a sub-agent has none of its own
+            open_below = partial(self._open_below, checkpoints, session, editor)
             below = SubAgents(shared, session, lambda: self._conversation.model.address, approvals, open_below)
             known = {n: a.description for n, a in shared.loaded.settings.all_agents.items()}
             tools.append(Delegate(below, known, below.only_reads, lambda: shared.loaded.settings.limits.task_seconds))
@@ -425,36 +433,25 @@ class Opening:
             tools,
             approvals,
             self._clock,
-            workspace=str(shared.workspace),
-            session_folder=str(folder),
-            guests=shared.servers.tools,
-            guests_arrive=partial(shared.servers.settled, FIRST_WAIT_S) if shared.servers.rows else None,
-            files=checkpoints,
-            editor=self._editor(session) if self._editor else None,
-            background=jobs,
+            Workplace(
+                str(shared.workspace),
+                str(folder),
+                files=checkpoints,
+                editor=editor,
+                background=jobs,
+            ),
+            servers=shared.servers if shared.servers.rows else None,
             mask=shared.masking,
         )
         self._configuring.tools = lambda: tool_runner.every
         return tool_runner, checkpoints, seen
 
-    async def _open_below(self, checkpoints: Checkpoints, above: str, session: str, approvals: Approvals) -> Session:
+    async def _open_below(
+        self, checkpoints: Checkpoints, above: str, editor: EditorFiles | None, session: str, approvals: Approvals
+    ) -> Session:
         spending = TaskBudget(self._spending or SpendingBudget())
-        files = self._editor(above) if self._editor else None  # the editor knows the session above
-
-        def editor(_: str) -> EditorFiles:
-            assert files
-            return files
-
-        return await Opening(
-            self._shared,
-            self._interactive,
-            approvals,
-            checkpoints,
-            spending,
-            editor if files else None,
-            self._reports,
-            above,
-        ).open(session)
+        caller = Caller(above, approvals, checkpoints, spending, self._reports, editor)
+        return await Opening(self._shared, self._interactive, caller=caller).open(session)
 
     async def _keep_rules(self, rules: Sequence[Rule]) -> None:
         try:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from ctxchat.agent.compaction.compactor import Compactor
 from ctxchat.agent.compaction.planner import Prices
-from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.conversation import Conversation, ConversationPorts
 from ctxchat.agent.hooks import CommandRunner, Hooks, Ran
-from ctxchat.agent.model_knowledge import ModelKnowledgeStore
+from ctxchat.agent.model_knowledge import ModelKnowledgeStore, NothingKnown
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import Configure, ContextSources, FallbackOf, SessionConfig
 from ctxchat.agent.session_parts import SessionParts
 from ctxchat.agent.turn.approvals import Approvals
-from ctxchat.agent.turn.tool_runner import ToolRunner
+from ctxchat.agent.turn.tool_runner import ToolRunner, Workplace
 from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
 from ctxchat.core.head import ContextBlock, Surroundings, ToolSpec
@@ -39,6 +39,8 @@ from ctxchat.core.ports import (
 )
 from ctxchat.core.prompt_files import PromptFile
 from ctxchat.core.view import Transform
+
+NOTHING_KNOWN = NothingKnown()
 
 
 class MemoryJournal:
@@ -225,7 +227,7 @@ class Desk:
         files_now: FilesNow | None = None,
         others: dict[str, ModelPort] | None = None,
         summariser_of: Callable[[ModelPort], Summariser] | None = None,
-        knowledge_store: ModelKnowledgeStore | None = None,
+        knowledge_store: ModelKnowledgeStore = NOTHING_KNOWN,
         fallback_of: FallbackOf = lambda name: None,
         system: str = "You are a test.",
         journal: MemoryJournal | None = None,
@@ -244,7 +246,7 @@ class Desk:
         self.journal = journal or MemoryJournal(records)
         self.clock = clock or StillClock()
         self.approvals = approvals or Approvals(mode, rules, interactive=interactive)
-        self.tool_runner = ToolRunner(tools, self.approvals, self.clock, workspace=str(workspace), files=files)
+        self.tool_runner = ToolRunner(tools, self.approvals, self.clock, Workplace(str(workspace), files=files))
         models = {model.name: model, **(others or {})}
         self.config = SessionConfig(
             system=system,
@@ -264,12 +266,14 @@ class Desk:
             self.journal,
             fold(records),
             model,
-            self.clock,
             self.config,
-            tools=self.tool_runner.specs,
-            knowledge_store=knowledge_store,
-            known=knowledge_store.load(model.name) if knowledge_store else None,
-            masked=masked,
+            ConversationPorts(
+                self.clock,
+                knowledge_store,
+                knowledge_store.load(model.name),
+                masked or MaskedRecord(str),
+            ),
+            self.tool_runner.specs,
         )
         self.compactor = Compactor(self.conversation, summariser=summariser, files_now=files_now, prices=prices)
         self.hooks = Hooks(hooks, self.conversation, self.compactor, run or Recorded())

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ctxchat.agent.compaction.compactor import Compactor
-from ctxchat.agent.conversation import Conversation
+from ctxchat.agent.conversation import Conversation, ConversationPorts
 from ctxchat.agent.hooks import Hooks
 from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import SessionConfig
 from ctxchat.agent.session_parts import SessionParts
 from ctxchat.agent.turn.approvals import Approvals
-from ctxchat.agent.turn.tool_runner import ToolRunner
+from ctxchat.agent.turn.tool_runner import ToolRunner, Workplace
 from ctxchat.core.budget import Window
 from ctxchat.core.journal import Partial, Record
 from ctxchat.core.options import Options
@@ -80,11 +80,11 @@ class Deadly:
 
 def session_of(journal: Deadly, state: object, model: ScriptedModel) -> Session:
     clock, approvals = StillClock(), Approvals("all")
-    tool_runner = ToolRunner([Echo()], approvals, clock, workspace="/")
+    tool_runner = ToolRunner([Echo()], approvals, clock, Workplace("/"))
     config = SessionConfig(
         system="You are a test.", context_sources=Around(), open_model=lambda name, at=None: model, options=OPTIONS
     )
-    conversation = Conversation(journal, state, model, clock, config, tools=tool_runner.specs)  # type: ignore[arg-type]
+    conversation = Conversation(journal, state, model, config, ConversationPorts(clock), tool_runner.specs)  # type: ignore[arg-type]
     compactor = Compactor(conversation, summariser=Writer("## Goal\nAnswer."))
     hooks = Hooks((), conversation, compactor, Recorded())
     return Session(SessionParts(conversation, tool_runner, compactor, hooks), config)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 
 from ctxchat.agent.turn.approvals import Approvals
-from ctxchat.agent.turn.tool_runner import CallOutcome, ToolRunner
+from ctxchat.agent.turn.tool_runner import CallOutcome, ToolRunner, Workplace
 from ctxchat.core.errors import ToolError
 from ctxchat.core.events import Event, ToolProgress
 from ctxchat.core.grouping import group_messages
@@ -50,7 +50,7 @@ class Says:
 
 
 async def ran(tool: Says, arguments: str = "{}") -> tuple[CallOutcome, list[Event], ToolRunner]:
-    box = ToolRunner([tool], Approvals("all"), StillClock(), workspace="/", mask=Masking(b"k" * 32))
+    box = ToolRunner([tool], Approvals("all"), StillClock(), Workplace("/"), mask=Masking(b"k" * 32))
     events: list[Event] = []
     outcomes: list[CallOutcome] = []
 

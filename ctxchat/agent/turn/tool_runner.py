@@ -60,6 +60,10 @@ CUT_REMEDY = "Write less in one call: for a long file its first part now, and th
 CLEANUP_TIMEOUT_S = 1.0
 """Seconds that cancelled calls have to clean up."""
 
+FIRST_WAIT_S = 1.0
+"""Seconds that the first message waits for tool servers to start: tools added later change the beginning of requests, which
+providers have cached."""
+
 MAX_KEPT_CHARS = 20_000
 """Characters kept of the output of a running call, for the case that it is stopped."""
 
@@ -173,39 +177,53 @@ class CallHooks(Protocol):
         ...
 
 
+class ToolServers(Protocol):
+    """Servers of tools, which come and go while a session is open."""
+
+    def tools(self) -> Sequence[ToolPort]:
+        """The tools of the servers that are connected now."""
+        ...
+
+    async def settled(self, seconds: float) -> None:
+        """Wait until no server is starting any more, at most so long."""
+        ...
+
+
+class Workplace(msgspec.Struct, frozen=True):
+    """Where the calls of a session work: in the folder `workspace`, with `session_folder` for what they keep. `files` keeps
+    copies of what they change, `editor` holds files that are open in an editor, `background` the commands that go on; None where
+    there is no such thing."""
+
+    workspace: str
+    session_folder: str = ""
+    files: WorkspaceFiles | None = None
+    editor: EditorFiles | None = None
+    background: BackgroundCommands | None = None
+
+
 class ToolRunner:
-    """Runs the tools of a session, with the approvals that calls need. `guests` gives the tools of servers, which come and go;
-    `guests_arrive` waits a moment for those that are starting, and is None where there never are any."""
+    """Runs the tools of a session, with the approvals that calls need. `servers` offer further tools; None where there never are
+    any. `mask` hides secrets in a text."""
 
     def __init__(
         self,
         tools: Sequence[ToolPort],
         approvals: Approvals,
         clock: Clock,
+        workplace: Workplace,
         *,
-        workspace: str,
-        session_folder: str = "",
-        guests: Callable[[], Sequence[ToolPort]] = tuple,
-        guests_arrive: Callable[[], Awaitable[None]] | None = None,
-        files: WorkspaceFiles | None = None,
-        editor: EditorFiles | None = None,
-        background: BackgroundCommands | None = None,
+        servers: ToolServers | None = None,
         mask: Callable[[str], str] = str,
     ) -> None:
         self._own = {plain_name(tool.spec.name): tool for tool in tools}
-        self._guests = guests
-        self._guests_arrive = guests_arrive
+        self._servers = servers
         self.mask = mask
         """Masks secrets in everything that a call brings back, before anybody sees it."""
         self._offered: frozenset[str] | None = None
         self.limits = ToolLimits()
         self.approvals = approvals
         self._clock = clock
-        self._workspace = workspace
-        self._session_folder = session_folder
-        self._files, self._editor = files, editor
-        self.background = background
-        """Background commands, where there can be any."""
+        self._workplace = workplace
         self._warned: set[str] = set()
         self.call_hooks: CallHooks | None = None
         self._looking = asyncio.Lock()  # tools say what access a call needs in one thread at a time
@@ -214,8 +232,13 @@ class ToolRunner:
 
     @property
     def _tools(self) -> dict[str, ToolPort]:
-        guests = {plain_name(tool.spec.name): tool for tool in self._guests()}
+        guests = {plain_name(tool.spec.name): tool for tool in self._servers.tools()} if self._servers else {}
         return self._own | {name: tool for name, tool in guests.items() if name not in self._own}
+
+    @property
+    def background(self) -> BackgroundCommands | None:
+        """The commands that go on beside calls; None where there can be none."""
+        return self._workplace.background
 
     @property
     def every(self) -> Sequence[str]:
@@ -236,7 +259,7 @@ class ToolRunner:
         """The tools as a model is told of them, in a fixed order, with names in the form that providers take."""
         tools = self._tools
         specs = tuple(msgspec.structs.replace(tools[name].spec, name=name) for name in self.names)
-        return specs if self._guests_arrive is None else (*specs, CALL_LATE_TOOL)
+        return specs if self._servers is None else (*specs, CALL_LATE_TOOL)
 
     @property
     def guest_specs(self) -> tuple[ToolSpec, ...]:
@@ -245,8 +268,8 @@ class ToolRunner:
 
     async def wait_for_guests(self) -> None:
         """Wait for servers that are starting, as long as a first message may wait."""
-        if self._guests_arrive is not None:
-            await self._guests_arrive()
+        if self._servers is not None:
+            await self._servers.settled(FIRST_WAIT_S)
 
     async def run(
         self, calls: Sequence[ToolCall], emit: Emit, ended: Callable[[CallOutcome], Awaitable[None]], cut_at: int = 0
@@ -277,7 +300,7 @@ class ToolRunner:
 
     def _unwrapped(self, call: ToolCall) -> ToolCall:
         """A call through `CALL_TOOL` as a call of the tool it names; any other as it is."""
-        given = fields_of(call.arguments) if call.name == CALL_TOOL and self._guests_arrive is not None else None
+        given = fields_of(call.arguments) if call.name == CALL_TOOL and self._servers is not None else None
         if given is None or not isinstance(name := given.get("name"), str) or name == CALL_TOOL:
             return call
         arguments = given.get("arguments", {})
@@ -353,9 +376,14 @@ class ToolRunner:
     ) -> RunnableCall | CallOutcome:
         """The call ready to run, or its refusal as an outcome; `asks`: the person is asked even where a rule allows it. Raises
         ToolError for a wrong call."""
-        limits = self.limits
+        limits, workplace = self.limits, self._workplace
         context = ToolContext(
-            call.id, self._workspace, self._session_folder, limits.max_chars, limits.seconds, editor=self._editor
+            call.id,
+            workplace.workspace,
+            workplace.session_folder,
+            limits.max_chars,
+            limits.seconds,
+            editor=workplace.editor,
         )
         tool = self._find(call)
         arguments = self._arguments(call, tool.spec)
@@ -425,7 +453,7 @@ class ToolRunner:
 
     def _find(self, call: ToolCall) -> ToolPort:
         tool = self._tools.get(call.name) if call.name in self.names else None
-        if call.name == CALL_TOOL and self._guests_arrive is not None:
+        if call.name == CALL_TOOL and self._servers is not None:
             raise ToolError(f"{CALL_TOOL} needs `name`, the name of a tool, and `arguments`, an object.")
         if tool is None:
             wanted = call.name if len(call.name) <= MAX_TOOL_NAME_CHARS else f"{call.name[:MAX_TOOL_NAME_CHARS]}…"
@@ -486,23 +514,24 @@ class ToolRunner:
     async def _watch(self, job: RunnableCall, news: News) -> WorkspaceFiles | None:
         """Keep copies of the files that the call may change; None where it changes none. Where that fails, the person is told and
         the call runs all the same: it was allowed."""
+        files = self._workplace.files
         if (
-            self._files is None
+            files is None
             or _only_reads(job.tool, job.arguments)
             or job.context.read_only
             or job.access_request.access not in {"write", "run", "network"}
         ):
             return None
-        if self._editor and job.access_request.access == "write":
-            await self._editor.save(job.access_request.target)
+        if self._workplace.editor and job.access_request.access == "write":
+            await self._workplace.editor.save(job.access_request.target)
         try:
-            await self._files.begin_call(
+            await files.begin_call(
                 job.access_request.access, job.access_request.target, job.access_request.changing_words
             )
         except CtxchatError as problem:
             self._warn(str(problem), news)
             return None
-        return self._files
+        return files
 
     async def _tell_changes(self, files: WorkspaceFiles, job: RunnableCall, news: News) -> None:
         try:
