@@ -15,7 +15,7 @@ from ctxchat.cli.common import common_options, emit, flags, index_completed, nar
 from ctxchat.cli.context import context_json
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import UsageError
-from ctxchat.core.facts import collect
+from ctxchat.core.facts import facts_of_change
 from ctxchat.core.messages import Role
 from ctxchat.core.openai import recorded
 from ctxchat.core.quantities import count, short
@@ -91,10 +91,7 @@ def show_compaction(id: str) -> None:
 
     found = run_async(load())
     record = found.change.record
-    facts = [fact for edit in found.change.edits if edit.digest for fact in edit.digest.evidence.facts]
-    facts = facts or list(
-        collect(found.groups).facts
-    )  # a compaction without a summary carries none; what it put away has them
+    facts = facts_of_change(found.change, found.groups).facts
     if flags().json:
         emit(
             exporting.masked_json(

@@ -11,7 +11,7 @@ from ctxchat.core.changes import restored_ids
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.messages import Group, Message
-from ctxchat.core.record import CompactionRecord, Evidence, Reason
+from ctxchat.core.record import CompactionRecord, Reason
 from ctxchat.presentation.usage_text import count
 
 REASONS: dict[Reason, str] = {
@@ -64,12 +64,6 @@ class CompactionEntry(msgspec.Struct, frozen=True):
             return self.record.summary
         stands = (e.replacement for e in self.change.edits if e.kind == "digest")
         return "\n\n".join(g.first.text for g in stands if g)
-
-    @property
-    def evidence(self) -> Evidence:
-        """The facts that were carried over."""
-        edits = self.change.edits if self.change else ()
-        return Evidence(tuple(f for e in edits if e.digest for f in e.digest.evidence.facts))
 
 
 def compaction_entries(state: SessionState) -> tuple[CompactionEntry, ...]:

@@ -16,7 +16,7 @@ from ctxchat.core.sections import SECTIONS, SectionName
 from ctxchat.core.summaries import OPENING, PREFACE
 from ctxchat.core.tokens import apportion
 from ctxchat.core.view import Item, ToolSpec, View
-from ctxchat.presentation.text import one_line
+from ctxchat.presentation.text import one_line, prose_line
 from ctxchat.presentation.tool_words import decoded, key_argument
 
 MAX_ROW_CHARS = 160
@@ -146,13 +146,13 @@ _TAG = re.compile(r"\A<context source=[^>]*>\s*|\s*</context>\s*\Z")
 def _describe_item(item: Item, call: ToolCall | None) -> tuple[str, str, str]:
     """The kind, the text and the source of a row."""
     message = item.message
-    text = one_line(message.text, MAX_ROW_CHARS)
+    text = (prose_line if message.role == "assistant" else one_line)(message.text, MAX_ROW_CHARS)
     match item.section:
         case "system" | "memory" | "injected":
             return item.section, one_line(_TAG.sub("", message.text), MAX_ROW_CHARS), one_line(item.source, 40)
         case "summary":
             body = message.text.removeprefix(OPENING).lstrip().removeprefix(PREFACE)
-            return "summary", one_line(body, MAX_ROW_CHARS), "compaction"
+            return "summary", prose_line(body, MAX_ROW_CHARS), "compaction"
         case _:
             pass
     if message.text.startswith(working_set.OPENING):

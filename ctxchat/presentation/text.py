@@ -6,6 +6,7 @@ sequences go; brackets stay brackets, because the result is only ever used as `C
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -19,6 +20,15 @@ def one_line(text: str, limit: int = 200) -> str:
     """The text cleaned, on one line, cut with `…` at `limit` characters."""
     flat = " ".join(clean(text[: limit * 8]).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+_MARKDOWN_MARKS = re.compile(r"(?<![\w*])\*\*(?=\S)([^*\n]+)(?<=\S)\*\*(?![\w*])|^#{1,6} ", re.MULTILINE)
+"""Signs of bold words and headings, which say nothing in a list; code and names (`2**8`, `__init__`) keep theirs."""
+
+
+def prose_line(text: str, limit: int = 200) -> str:
+    """An answer on one line, as `one_line`, without the signs of bold words and headings."""
+    return one_line(_MARKDOWN_MARKS.sub(lambda found: found[1] or "", text[: limit * 8]), limit)
 
 
 WHO: Mapping[str, str] = {"user": "you", "assistant": "answer", "tool": "result", "system": "system"}

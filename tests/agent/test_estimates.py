@@ -24,6 +24,8 @@ from ctxchat.core.strategies.builtin import LOSSLESS
 from ctxchat.core.tokens import rough_count
 from ctxchat.models.offline.summary import OfflineSummariser
 from ctxchat.presentation.bar import layout_bar
+from ctxchat.presentation.compactions import compaction_entries
+from ctxchat.tui.panels.compaction_text import facts
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import of
@@ -141,6 +143,17 @@ async def test_facts_of_what_only_became_shorter_are_kept_and_one_read_away() ->
     assert not result.facts.near or f"({result.facts.near} of them one read away)" in result.detail
     record = desk.state.ledger.compactions[0].record
     assert record is not None and record.lost == ()
+
+
+@pytest.mark.parametrize("strategy", ["pipeline", "summarize", "shrink_tool_results"])
+async def test_the_facts_that_are_listed_are_those_that_are_counted(strategy: str) -> None:
+    desk = await worked(8, strategy=strategy, keep_recent=2)
+    [result] = of(await desk.free_up(), CompactionRecord)
+    [entry] = compaction_entries(desk.state)
+    listed = facts(entry, await desk.session.seen_view(), desk.state.ledger).plain
+    head, *lines = [line for line in listed.splitlines() if line]
+    assert f"{result.facts.kept} of the {result.facts.found} facts" in head
+    assert sum(line.startswith(("✓", "–")) for line in lines) == result.facts.found > 0
 
 
 async def test_facts_that_have_no_room_are_told_as_lost() -> None:

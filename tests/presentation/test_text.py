@@ -18,6 +18,7 @@ from ctxchat.presentation.text import (
     editable,
     elapsed,
     one_line,
+    prose_line,
     short,
     visible,
 )
@@ -107,3 +108,19 @@ def test_an_editor_takes_a_text_up_to_a_line_that_is_too_long() -> None:
     assert editable("") == 0 and editable(lines * 3) == len(lines) * 3
     assert editable(lines * 3 + "x" * (WIDEST + 9) + lines) == len(lines) * 3 + WIDEST
     assert editable(lines * MAX_SHOWN_CHARS) == MAX_SHOWN_CHARS
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("To the logger **Cormorant**, every 90 s.", "To the logger Cormorant, every 90 s."),
+        ("## Goal\nFind **why** it fails.\n# Rules", "Goal Find why it fails. Rules"),
+        (
+            "`__init__` takes 2**8 or **kwargs and *args; a ** b ** c",
+            "`__init__` takes 2**8 or **kwargs and *args; a ** b ** c",
+        ),
+        ("f(**one, **two) #3", "f(**one, **two) #3"),
+    ],
+)
+def test_an_answer_in_a_list_is_without_signs_of_bold_words_and_headings(text: str, line: str) -> None:
+    assert prose_line(text) == line

@@ -611,7 +611,7 @@ class FakeServices:
         if all(row.id != session_id for row in self.rows):
             return ()
         asked = f"Where is [b]{session_id}[/]?\n\x1b[31mhere"
-        return [LastSaid("user", asked, AT), LastSaid("assistant", "At Pier 7.", AT)]
+        return [LastSaid("user", asked, AT), LastSaid("assistant", "At **Pier 7**.", AT)]
 
     async def delete(self, session_id: str) -> None:
         self.by_id.pop(session_id, None)

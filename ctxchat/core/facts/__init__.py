@@ -2,7 +2,7 @@
 compaction to compaction, `order` says which matter most, `page` writes what fits. No model is asked, and no summary is read.
 """
 
-from ctxchat.core.facts.collect import Memory, collect, kept_facts, merged, survival
+from ctxchat.core.facts.collect import Memory, collect, facts_of_change, kept_facts, merged, survival
 from ctxchat.core.facts.find import carries, facts_of
 from ctxchat.core.facts.gone import turns_down
 from ctxchat.core.facts.order import KINDS
@@ -17,6 +17,7 @@ __all__ = [
     "carries",
     "collect",
     "facts_of",
+    "facts_of_change",
     "fitting",
     "kept_facts",
     "line_of",

@@ -355,6 +355,16 @@ def kept_facts(
     return FactCount(held.found, held.found - len(lost), len(missing) - len(lost)), lost
 
 
+def facts_of_change(change: Change, groups: Iterable[Group]) -> Evidence:
+    """The facts of all that a compaction touched, of which its record counts those that were kept: the facts that its summary
+    carries on, and those found in groups that only became shorter or left without a summary. `groups` are all that it covers."""
+    digests = [e for e in change.edits if e.digest and e.digest.evidence.facts]
+    summarised = {name for edit in digests for name in edit.covers}
+    carried = [edit.digest.evidence for edit in digests if edit.digest]
+    rest = collect((g for g in groups if g.id not in summarised), per_kind=None)
+    return merged([*carried, rest], None)
+
+
 class _Shown:
     """An index of the texts of a view by their words, so that a fact is searched for only in texts that have its words."""
 

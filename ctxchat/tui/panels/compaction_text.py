@@ -7,13 +7,13 @@ from textwrap import wrap
 
 from textual.content import Content
 
-from ctxchat.core.facts import KINDS, TITLES, collect, line_of, survival
+from ctxchat.core.facts import KINDS, TITLES, Memory, facts_of_change, kept_facts, line_of
 from ctxchat.core.ledger import Change, Ledger
 from ctxchat.core.record import CompactionRecord, Fact
 from ctxchat.core.strategies.builtin import LABELS
 from ctxchat.core.view import View
 from ctxchat.presentation.compactions import REASONS, CompactionEntry, Kept, compared, previous, put_away
-from ctxchat.presentation.text import NOTE, WHO, clean, clock, elapsed, one_line, short
+from ctxchat.presentation.text import NOTE, WHO, clean, clock, elapsed, one_line, prose_line, short
 from ctxchat.presentation.tool_words import decoded, key_argument
 from ctxchat.presentation.usage_text import count, day_and_clock, gain, money
 from ctxchat.tui.style import MUTED
@@ -120,7 +120,7 @@ def message_cells(kept: Kept) -> tuple[Cell, ...]:
         return ("", "", ("Σ", "strong"), (_nested(kept.nested), "strong"), "")
     message = kept.message
     calls = (f"{one_line(c.name, 40)} {key_argument(decoded(c.arguments))}" for c in message.calls)
-    text = one_line(message.text, 200) or "  ".join(calls)
+    text = prose_line(message.text) or "  ".join(calls)
     return (
         (message.id, "dim"),
         (str(kept.group.turn), "dim"),
@@ -145,20 +145,22 @@ def summary(one: CompactionEntry) -> str:
 
 
 def facts(one: CompactionEntry, view: View, ledger: Ledger, width: int = 0) -> Content:
-    """The facts it carried over, or those of what it put away, by kind; what the model sees no more is told apart. One longer
-    than so many cells goes on under itself (0: as long as it is)."""
-    evidence = one.evidence
-    if not evidence.facts:
-        if one.record.evidence:
-            return Content(clean(one.record.evidence))
-        evidence = collect(put_away(one, ledger))
-    if not evidence.facts:
-        return Content("No facts were found in what was archived." if one.change else "It archived nothing.")
-    held, lost = survival(evidence, view)
-    head = f"The model {'sees' if one.undone else 'still sees'} {held.kept} of the {count(held.found, 'fact')} here."
+    """The facts of what it touched, by kind; what the model sees no more is told apart. One longer than so many cells goes on
+    under itself (0: as long as it is)."""
+    if one.change is None:
+        return Content("It archived nothing.")
+    found = facts_of_change(one.change, put_away(one, ledger))
+    own = [fact for fact in found.facts if fact.by != "tool"]  # others are not counted either: the file still has them
+    if not own:
+        return Content("No facts were found in what was archived.")
+    held, lost = kept_facts(found, view, one.change, ledger, Memory())
+    near = f", {held.near} of them one read away" if held.near else ""
+    head = (
+        f"The model {'sees' if one.undone else 'still sees'} {held.kept} of the {count(held.found, 'fact')} here{near}."
+    )
     lines = [Content.styled(head, MUTED)]
     for kind in KINDS:
-        some = [fact for fact in evidence.facts if fact.kind == kind]
+        some = [fact for fact in own if fact.kind == kind]
         lines += [Content(""), Content.styled(TITLES[kind], "bold")] if some else []
         lines += [_fact(fact, fact not in lost, width) for fact in some]
     return Content("\n").join(lines)

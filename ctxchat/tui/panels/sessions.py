@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from datetime import UTC, datetime
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +16,7 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Static
 
-from ctxchat.presentation.text import one_line, short
+from ctxchat.presentation.text import one_line, prose_line, short
 from ctxchat.presentation.usage_text import age, count, percent
 from ctxchat.tui.panels.panel import AskText, Confirm, Listing
 from ctxchat.tui.services import Services
@@ -30,6 +31,9 @@ NEW = ""
 
 WHO = {"user": "you    ", "assistant": "answer "}
 
+
+MIN_WRAPPED_HEIGHT, MIN_WRAPPED_WIDTH = 30, 60
+"""Rows and cells from which what was said last may take more than a line each."""
 
 CURSOR_PAUSE_S = 0.08
 """Seconds the cursor rests before the session under it is looked into."""
@@ -199,7 +203,10 @@ class SessionsScreen(Listing[str]):
         row = self.chosen
         await asyncio.sleep(CURSOR_PAUSE_S)
         said = await self.attempt(self._services.glance(row.id)) if row else ()
-        lines = [f"{WHO.get(one.role, '')}{one_line(one.text, 300)}" for one in said or ()]
+        lines = [f"{WHO.get(one.role, '')}{prose_line(one.text, 300)}" for one in said or ()]
+        if self.size.height >= MIN_WRAPPED_HEIGHT and (width := self.size.width - 2) > MIN_WRAPPED_WIDTH:
+            indent = " " * len(WHO["user"])
+            lines = [part for line in lines for part in wrap(line, width, subsequent_indent=indent)]
         self.query_one("#glance", Static).update(Content("\n".join(lines)))
 
     # ── what is done ──
