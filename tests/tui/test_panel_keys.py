@@ -13,12 +13,14 @@ from textual.widgets._footer import FooterKey
 
 from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.config.effective import load_settings
+from ctxchat.config.explain import rows
 from ctxchat.core.journal import SessionState
 from ctxchat.core.ledger import Ledger
 from ctxchat.core.permissions import Rule
 from ctxchat.tui.panels.archive import ArchiveScreen
 from ctxchat.tui.panels.panel import AskText, Confirm, PanelKeys
 from ctxchat.tui.panels.permissions import PermissionsScreen, RuleScreen
+from ctxchat.tui.panels.settings import ChangeScreen
 from tests.tui.chatting import until
 from tests.tui.fakes import FakeServices
 from tests.tui.harbour import HarbourSession, history
@@ -83,6 +85,27 @@ async def test_a_short_question_says_what_enter_does(over: Screen[Any], keys: li
         await app.push_screen(over)
         await pilot.pause()
         assert [f"{key.key_display} {key.description}" for key in app.screen.query(FooterKey)] == keys
+
+
+async def test_a_question_shows_each_of_its_answers_in_a_narrow_window() -> None:
+    app = PanelApp()
+    async with app.run_test(size=(40, 20)) as pilot:
+        await app.push_screen(Confirm("Pin it?", may_wait=True))
+        await pilot.pause()
+        keys = list(app.screen.query(FooterKey))
+        assert [key.description for key in keys] == ["yes", "with the next compaction", "no"]
+        assert all(key.region.right <= 40 and key.region.height == 1 for key in keys)
+        assert len({key.region.y for key in keys}) == 3
+
+
+async def test_what_an_option_means_is_there_whole_when_its_dialog_opens(tmp_path: Path) -> None:
+    means = "sessions that were begun before go on as they are, and those begun from now on use it " * 2
+    row = next(row for row in rows(load_settings(environ={}, known=lambda _: ())) if row.key == "model")
+    app = PanelApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.push_screen(ChangeScreen(row, lambda _: means, lambda _: ""))
+        await pilot.pause()
+        assert app.screen.query_one("#effect").size.height >= 3
 
 
 async def test_an_empty_archive_offers_no_details() -> None:

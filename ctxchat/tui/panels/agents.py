@@ -60,7 +60,8 @@ class AgentsScreen(Listing[str]):
             self.holding(["", *agents], lambda n: f"{n or USUAL} {agents[n].description if n else ''}"), at=self._now
         )
         yours = count(len(self._settings.agents), "agent")
-        self.head(f"{yours} of your own, {' and '.join(BUILTIN_AGENTS)}, and {USUAL}", yours)
+        all_words = f"{yours} of your own, {' and '.join(BUILTIN_AGENTS)}, and {USUAL}"
+        self.head(all_words, count(len(agents) + 1, "agent"))
 
     def cells(self, name: str) -> tuple[Cell, ...]:
         agent = self._settings.all_agents.get(name, AgentSettings())

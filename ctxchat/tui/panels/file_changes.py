@@ -88,7 +88,7 @@ class MineScreen(Dialog[Keep]):
 
     BINDINGS = [
         Binding("k", "say('mine')", "keep them"),
-        Binding("c", "say('copy')", "restore, a copy beside"),
+        Binding("c", "say('copy')", "restore, keep copies of yours"),
         Binding("r", "say('none')", "restore"),
     ]
 

@@ -12,7 +12,7 @@ from textual.binding import Binding
 from textual.content import Content
 
 from ctxchat.core.jobs import JobRow
-from ctxchat.presentation.text import clean, elapsed, one_line
+from ctxchat.presentation.text import clean, elapsed, one_line, short
 from ctxchat.presentation.usage_text import count
 from ctxchat.tui.panels.panel import Confirm, Listing
 from ctxchat.tui.style import MUTED
@@ -66,11 +66,11 @@ class JobsScreen(Listing[None]):
         self.set_items(self.holding(self._jobs, lambda job: f"{job.id} {job.command}"), at, lambda job: job.id)
         self.refresh_bindings()  # one may have ended
         running = sum(job.running for job in self._jobs)
-        self.head(f"{running} running, {count(len(self._jobs), 'command')}" if self._jobs else "")
+        self.head(f"{running} running, {count(len(self._jobs), 'command')}" if self._jobs else "", f"{running} running")
 
     def cells(self, job: JobRow) -> tuple[Cell, ...]:
         style = "good" if job.running else "dim"
-        size = f"{job.bytes:,} B" if job.bytes < 10_000 else f"{job.bytes / 1_000:,.0f} kB"
+        size = f"{short(job.bytes)}B" if job.bytes >= 1_000 else f"{job.bytes} B"
         return (
             (one_line(job.id, 8), style),
             one_line(job.command, 400),
@@ -117,8 +117,8 @@ class Leaving(Confirm):
     def __init__(self, ending: Sequence[JobRow]) -> None:
         super().__init__(
             f"Leave, and end {count(len(ending), 'command')} in the background?\n"
-            + "\n".join(f"{one_line(job.id, 8)}  {one_line(job.command, 60)}" for job in ending[:MAX_NAMED])
-            + "\nIn /jobs, l lets one go on."
+            + "\n".join(f"{one_line(job.id, 8)}  {one_line(job.command, 48)}" for job in ending[:MAX_NAMED])
+            + "\nTo let one go on, press esc, then l in /jobs."
         )
 
 

@@ -19,7 +19,7 @@ from ctxchat.config.write import set_value, unset_value
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.presentation.usage_text import count
 from ctxchat.tui.commands import shown_key
-from ctxchat.tui.panels.panel import Dialog, EditableListing
+from ctxchat.tui.panels.panel import Dialog, EditableListing, PanelKeys
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.rows import Cell, Column
 
@@ -37,16 +37,21 @@ class AskKey(Dialog[str]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(Content(f"Press the key for: {self._action.help}"), markup=False)
-            yield Static("esc leaves everything as it is", id="said", classes="quiet", markup=False)
+            yield Static(id="said", classes="quiet -wrong", markup=False)
+            yield PanelKeys()
+
+    def on_mount(self) -> None:
+        self.query_one("#said").display = False  # until there is something to say
 
     def on_key(self, event: Key) -> None:
         event.stop()
         event.prevent_default()
-        said = self.query_one("#said", Static)
         if event.key == "escape":
             self.dismiss(None)
         elif why := fault(event.key):
-            said.update(Content(clean(f"{why[0]}. Another one, or esc.")))
+            said = self.query_one("#said", Static)
+            said.update(Content(clean(f"! {why[0]}. Press another one.")))
+            said.display = True
         else:
             self.dismiss(event.key)
 

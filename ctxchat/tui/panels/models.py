@@ -84,6 +84,10 @@ def matching(rows: Sequence[FoundModel], words: str) -> list[FoundModel]:
     return [r for score, r in sorted(scored, key=lambda s: (not s[1].reachable, -s[0])) if score > 0]
 
 
+NOTE_COLUMNS = 24
+"""Cells for what is said of a model in the list; all of a longer note stands below."""
+
+
 class ModelsScreen(Listing[str]):
     """Comes back with the name of a model, or None."""
 
@@ -95,7 +99,7 @@ class ModelsScreen(Listing[str]):
         Column("known from", 15, rank=4),
         Column("would fit", 11, right=True, rank=2),
         Column("$ in / out", 14, right=True, rank=3),
-        Column("note", 24, rank=5),
+        Column("note", NOTE_COLUMNS, rank=5),
     )
     EMPTY = "No model was found."
     BINDINGS = [
@@ -161,7 +165,9 @@ class ModelsScreen(Listing[str]):
             return ""
         lost = self._session.setup.thoughts_lost_with(item.name) if item.reachable else 0
         costs = " ".join(filter(None, (switch_words(item, self._session.context_usage), thoughts_words(lost))))
-        return Content(costs if self.has_class("-wide") else "\n".join(filter(None, (all_words(item), costs))))
+        cut = len(one_line(item.note)) > NOTE_COLUMNS
+        known = all_words(item) if cut or not self.has_class("-wide") else ""
+        return Content("\n".join(filter(None, (known, costs))))
 
     # ── what is done ──
 

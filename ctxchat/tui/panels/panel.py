@@ -45,6 +45,10 @@ KEY_PADDING_COLUMNS = 3
 """Cells that a key in the footer takes beside its text: one inside, two after it."""
 
 
+DIALOG_COLUMNS, DIALOG_PADDING_COLUMNS = 64, 4
+"""Cells of a dialog where the window has as many, and those of them at its sides that stay empty."""
+
+
 class Heading(Line):
     """The top line of a panel: its name at the left, and at the right the longest of several texts that fits."""
 
@@ -70,7 +74,7 @@ class Heading(Line):
 
 class PanelKeys(Footer):
     """The footer: always the keys that leave the screen, and as many of the others as fit whole. Textual's own cuts the end
-    off."""
+    off. A dialog asks for one of its keys, so it shows them all, below each other where the window is narrow."""
 
     def __init__(self) -> None:
         super().__init__(compact=True, show_command_palette=False)
@@ -79,11 +83,17 @@ class PanelKeys(Footer):
         idle = self.screen.idle if isinstance(self.screen, Panel) else frozenset[str]()
         keys = [key for key in super().compose() if isinstance(key, FooterKey) and key.action not in idle]
         back = [key for key in keys if key.action in WAYS_BACK]
-        room = self.screen.size.width - sum(_cells_of_key(key) for key in back)
-        for key in sorted((key for key in keys if key not in back), key=lambda key: key.action == "find"):
-            if _cells_of_key(key) <= room:  # after one that is too long, a shorter one may still fit
-                room -= _cells_of_key(key)
-                yield key
+        others = sorted((key for key in keys if key not in back), key=lambda key: key.action == "find")
+        if isinstance(self.screen, Dialog):
+            room = min(DIALOG_COLUMNS, self.screen.size.width) - DIALOG_PADDING_COLUMNS
+            self.set_class(sum(map(_cells_of_key, keys)) > room, "-stacked")
+            yield from others
+        else:
+            room = self.screen.size.width - sum(_cells_of_key(key) for key in back)
+            for key in others:
+                if _cells_of_key(key) <= room:  # after one that is too long, a shorter one may still fit
+                    room -= _cells_of_key(key)
+                    yield key
         yield from back
 
     def on_resize(self) -> None:

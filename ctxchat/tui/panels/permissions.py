@@ -60,7 +60,7 @@ def listed_rules(approvals: Approvals, loaded: Loaded, stored: Sequence[Rule]) -
         else:
             origin = written.get(rule)
             holds = "this folder" if origin and origin.layer == "project" else "everywhere"
-            found.append(Listed(rule, "settings", holds, origin.text if origin else "settings that changed since"))
+            found.append(Listed(rule, "settings", holds, origin.text if origin else "changed settings"))
     return tuple(sorted(found, key=lambda each: not each.rule.denies))
 
 

@@ -90,7 +90,7 @@ class ChangeScreen(Dialog[Any]):
         now = "" if value is None else value if isinstance(value, str) else literal(value)
         yield Static(Content(clean(f"{self._row.key}: {self._row.option.allowed}")), markup=False)
         yield AnswerField(now, compact=True)
-        yield Static(id="effect", classes="quiet", markup=False)
+        yield Static(self._meaning(self._typed(now)), id="effect", classes="quiet", markup=False)
         if self._context_usage:
             yield Gauge(self._context_usage)
 
@@ -99,10 +99,14 @@ class ChangeScreen(Dialog[Any]):
         error = self._error_in(value)
         below = self.query_one("#effect", Static)
         below.set_class(bool(error), "-wrong")
-        below.update(Content(clean(f"! {error}" if error else self._effect(value)) or " "))
+        below.update(self._meaning(value))
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if self._context_usage and not error and number and 0 <= value <= 1e8:
             self.query_one(Gauge).show_usage(with_marks(self._context_usage, **{MARKS[self._row.key]: value}))
+
+    def _meaning(self, value: Any) -> Content:
+        error = self._error_in(value)
+        return Content(clean(f"! {error}" if error else self._effect(value)) or " ")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         value = self._typed(event.value)
