@@ -16,7 +16,6 @@ from ctxchat.config import paths
 from ctxchat.config.themes import load_themes
 from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.terminal.first_frame import FirstFrame, in_browser
-from ctxchat.tui.terminal.parser import patch_web_driver
 
 ENDING_TIMEOUT_S = 7.0
 """Seconds an orderly end may take once it was asked for."""
@@ -57,8 +56,10 @@ def run(program: LazyProgram, session: str, first: FirstFrame, *, tour: bool = F
 def _driver(first: FirstFrame) -> Any:
     """How Textual speaks to the terminal; None for its own way."""
     if in_browser():
-        patch_web_driver()
-    if in_browser() or sys.platform == "win32":
+        from ctxchat.tui.terminal.served import Served
+
+        return Served
+    if sys.platform == "win32":
         return None
     from ctxchat.tui.terminal.driver import Terminal
 

@@ -32,11 +32,10 @@ def command(port: int, text_size: int, go_on: bool) -> None:
     if go_on and not given.session:
         given = msgspec.structs.replace(given, session=LAST_HERE)
     try:
-        from ctxchat.cli.serving import ChatServer, free_port
+        from ctxchat.cli.serving import ChatServer
     except ImportError as problem:
         raise extra_missing("The chat in a browser", "textual-serve", "serve") from problem
     try:
-        free_port(port)
         ChatServer(
             partial(_of_tab, given), port, lambda address: _announce_address(address, given.json), text_size
         ).serve()

@@ -10,7 +10,8 @@ import json
 import logging
 import re
 import secrets
-import socket
+import signal
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -91,13 +92,6 @@ class Chat(AppService):
         process._transport.close()  # type: ignore[attr-defined]  # its pipes, which would be closed after the loop
 
 
-def free_port(port: int) -> None:
-    """Raises OSError for a port that cannot be used, before an address is told."""
-    with socket.socket() as tried:
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        tried.bind((HOST, port))
-
-
 class ChatServer(Server):
     """Serves a program for each tab on loopback, everything below a path that nobody guesses. `command` is a tab's command line,
     for the id of the session it had before it was loaded again, or for none. `address` holds the path and a token, which is
@@ -126,8 +120,19 @@ class ChatServer(Server):
     def initialize_logging(self) -> None:
         logging.getLogger("textual-serve").addHandler(logging.NullHandler())
 
+    def serve(self, debug: bool = False) -> None:
+        """Serve until SIGINT, SIGTERM or SIGHUP. The address is told once it answers; raises OSError for a port that cannot be
+        used."""
+
+        def listening(*_: object) -> None:
+            self._ready(self.address)
+
+        self.initialize_logging()
+        web.run_app(self._make_app(), host=self.host, port=self.port, print=listening)
+
     async def on_startup(self, app: web.Application) -> None:
-        self._ready(self.address)
+        if sys.platform != "win32":  # the terminal was closed; the others end a server by themselves
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.request_exit)
 
     async def on_shutdown(self, app: web.Application) -> None:
         """Every tab is told, and its program ended."""

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pyte
 
@@ -42,27 +44,42 @@ class Served:
         self._in.flush()
 
 
-def test_a_question_is_asked_and_a_paste_presses_no_key(harbour: Home) -> None:
+@contextmanager
+def served(home: Home) -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(
         [sys.executable, "-m", "ctxchat"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**harbour.environ, **WEB},
-        cwd=harbour.work,
+        env={**home.environ, **WEB},
+        cwd=home.work,
     ) as process:
         given_up = threading.Timer(60, process.kill)  # reading a pipe has no end of its own
         given_up.start()
         try:
-            page = Served(process)
-            page.until(READY)
-            page.until("/28.7k")
-            page.send(b"D", b"\x1b[200~Where is \x1b[19~INTERVAL set?\x1b[201~")  # F8 inside would open a panel
-            page.until("Where is [19~INTERVAL set?")
-            page.send(b"D", b"\r")
-            page.until("src/gauge.py:2")
-            page.send(b"M", json.dumps({"type": "quit"}).encode())
-            assert process.wait(20) == 0, process.stderr.read()
+            yield process
         finally:
             given_up.cancel()
             process.kill()
+
+
+def test_a_question_is_asked_and_a_paste_presses_no_key(harbour: Home) -> None:
+    with served(harbour) as process:
+        page = Served(process)
+        page.until(READY)
+        page.until("/28.7k")
+        page.send(b"D", b"\x1b[200~Where is \x1b[19~INTERVAL set?\x1b[201~")  # F8 inside would open a panel
+        page.until("Where is [19~INTERVAL set?")
+        page.send(b"D", b"\r")
+        page.until("src/gauge.py:2")
+        page.send(b"M", json.dumps({"type": "quit"}).encode())
+        assert process.wait(20) == 0, process.stderr and process.stderr.read()
+
+
+def test_a_chat_whose_server_was_killed_ends(harbour: Home) -> None:
+    with served(harbour) as process:
+        Served(process).until(READY)
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            assert pipe
+            pipe.close()
+        assert process.wait(30) == 0

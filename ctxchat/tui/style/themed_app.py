@@ -12,19 +12,23 @@ from time import monotonic
 from typing import Any
 
 from rich.color import Color as RichColor
+from rich.console import RenderableType
 from rich.segment import Segment
 from rich.style import Style
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual._styles_cache import StylesCache
 from textual.app import App
 from textual.color import Color
 from textual.events import Resize
 from textual.filter import LineFilter, Monochrome
+from textual.screen import Screen
 from textual.style import Style as VisualStyle
 from textual.theme import Theme as TextualTheme
 
 from ctxchat.config.themes import Theme
 from ctxchat.presentation.text import clean
 from ctxchat.tui.style import STYLE
+from ctxchat.tui.style.painted import PaintedCells, Written
 from ctxchat.tui.style.stylesheet import RememberingStylesheet
 from ctxchat.tui.widgets.gauge import GAUGE_COLOURS
 
@@ -154,6 +158,7 @@ class ThemedApp(App[int]):
         super().__init__(driver_class=driver)
         self.stylesheet = RememberingStylesheet(variables=self.get_css_variables())
         self._uncoloured = NoColour(lambda: self.theme_variables["background"])
+        self._painted = PaintedCells()
         self._themes: list[str] = []
         self._take_in(themes)
         worn = self._known_theme(theme)
@@ -183,6 +188,12 @@ class ThemedApp(App[int]):
         super()._check_resize()
         if self.screen_stack:
             self.screen.call_later(self.screen.refresh)  # behind the size
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        """As Textual's, but what the terminal shows already is not written once more."""
+        drawn = isinstance(renderable, LayoutUpdate | ChopsUpdate)
+        written: Any = Written(renderable, self._painted) if drawn else renderable
+        super()._display(screen, written)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's, but without colour there is none, not greys."""
