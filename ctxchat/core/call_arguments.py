@@ -1,5 +1,5 @@
-"""What a model writes in a tool call, which may be anything: its arguments as an object, its name as providers take it back.
-Knows nothing of tools."""
+"""Reads what a model writes in a tool call, which may be anything: parses the arguments as an object, tells what is wrong with
+them, and fits the tool's name to what providers accept. Knows no tool."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from typing import cast
 import msgspec
 
 MAX_TOOL_NAME_CHARS = 64
-"""Characters of a tool's name that every provider takes."""
+"""The longest name of a tool that every provider accepts."""
 
 _PLAIN_NAME = re.compile(rf"[a-zA-Z_][a-zA-Z0-9_-]{{0,{MAX_TOOL_NAME_CHARS - 1}}}")
 
 MAX_NESTING_LEVELS = 100
-"""Levels of lists and objects. Beyond them no tool wants anything, and walking down could end the one who walks."""
+"""The deepest nesting of lists and objects that is accepted. No tool needs more, and recursive code could exhaust the stack."""
 
 
 def fields_of(arguments: str) -> dict[str, object] | None:
-    """Call arguments as an object, None where the text is not one or is nested beyond all measure. No text is an empty object."""
+    """Call arguments as an object; None where the text is not a JSON object or is nested too deeply. An empty text is an empty
+    object."""
     try:
         value: object = msgspec.json.decode(arguments or "{}")
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -32,8 +33,8 @@ def fields_of(arguments: str) -> dict[str, object] | None:
 
 
 def plain_arguments(arguments: str) -> str:
-    """Call arguments to be read: `path: a.py; all: true`, texts of several lines below their names, nothing escaped. Those that
-    are no object as they are."""
+    """Call arguments in a form to read: `path: a.py; all: true`, with texts of several lines below their names and nothing
+    escaped. Arguments that are not an object are unchanged."""
     fields = fields_of(arguments)
     if fields is None:
         return arguments
@@ -47,16 +48,16 @@ _ESCAPED = re.compile(r'\\(["\\/nrtbf]|u[0-9a-fA-F]{4})')
 
 
 def unescaped(part: str) -> str:
-    """A part of call arguments, cut out of their JSON, without its escapes."""
-    signs = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+    """A piece cut out of JSON text, with its escapes resolved as far as they are whole."""
+    characters = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
     return _ESCAPED.sub(
-        lambda found: chr(int(found[1][1:], 16)) if found[1][0] == "u" else signs.get(found[1], found[1]), part
+        lambda match: chr(int(match[1][1:], 16)) if match[1][0] == "u" else characters.get(match[1], match[1]), part
     )
 
 
 def fault_of(arguments: str) -> str:
-    """Why call arguments are no object, as the rest of a sentence, with the place where they go wrong; empty for those that are
-    one."""
+    """Why call arguments are not an object, in words that go on with a sentence (`they are a list`), with the position of the
+    mistake; empty where they are one."""
     if fields_of(arguments) is not None:
         return ""
     try:
@@ -84,7 +85,8 @@ def fault_of(arguments: str) -> str:
 
 
 def is_too_deep(value: object) -> bool:
-    """It has more levels than `MAX_NESTING_LEVELS`."""
+    """True for a value with more than `MAX_NESTING_LEVELS` levels of lists and objects. Goes level by level, without
+    recursion."""
     level = [value]
     for _ in range(MAX_NESTING_LEVELS):
         level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, dict | list)]
@@ -100,8 +102,12 @@ def _inside(value: object) -> list[object]:
 
 
 def plain_name(name: str) -> str:
-    """The name in the form every provider takes (letters, digits, `_` and `-`, no digit or `-` in front, 64 at most): itself
-    where it has it. A model makes names up, and one that is refused would have every later request of its session refused."""
+    """A tool's name in the form that every provider accepts: letters, digits, `_` and `-`, no digit or `-` in front, at most 64
+    characters. A name that has this form is unchanged.
+
+    Models make names up, and since the call is part of all later requests, a name that a provider refuses would make each of them
+    fail.
+    """
     if _PLAIN_NAME.fullmatch(name):
         return name
     plain = re.sub(r"[^a-zA-Z0-9_-]+", "_", name)

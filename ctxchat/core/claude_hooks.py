@@ -1,4 +1,5 @@
-"""Hooks in Claude Code's form: what their commands are told, and what their exit code and JSON answer mean. Pure."""
+"""Hooks in Claude Code's format, so that hooks made for it work here: the JSON that their commands get as input, and what their
+exit code and their JSON answer mean. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ CLAUDE_EVENTS: Mapping[str, HookEvent] = {
     "PostCompact": "compaction_finished",
     "Notification": "approval_requested",
 }
-"""Our events by their names of them."""
+"""Our hook event for each of Claude Code's."""
 
 CLAUDE_MODES: Mapping[Mode, str] = {
     "ask": "default",
@@ -39,10 +40,10 @@ CLAUDE_MODES: Mapping[Mode, str] = {
     "auto-edit": "acceptEdits",
     "all": "bypassPermissions",
 }
-"""Their name of a mode of ours, the nearest where they have none such."""
+"""Claude Code's permission mode that is nearest to each of ours."""
 
 CLAUDE_AGENTS: Mapping[str, str] = {"": "general-purpose", "explore": "Explore"}
-"""Their name of a sub-agent of ours."""
+"""Claude Code's name of those of our sub-agents that it has, too."""
 
 CLAUDE_ERRORS: Mapping[str, str] = {
     "rate_limit": "rate_limit",
@@ -59,31 +60,35 @@ CLAUDE_ERRORS: Mapping[str, str] = {
     "interrupted": "server_error",
     "empty": "unknown",
 }
-"""Their name of what was wrong with a model call, by kind (`ModelError.kind`)."""
+"""Claude Code's name of a failure of a model call, by our `ModelError.kind`."""
 
 OF_THE_PERSON: frozenset[HookEvent] = frozenset(
     {"session_started", "session_finished", "turn_started", "turn_finished"}
 )
-"""What there is with a person only: a sub-agent has a start and an end of its own."""
+"""Events of a person's session that hooks in this format get for that only: for a sub-agent they get its own start and end."""
 
 BLOCKING_EXIT_CODE = 2
 """The exit code by which a hook blocks; what it wrote on standard error is the reason."""
 
 MAX_ANSWER_CHARS = 200_000
-"""Characters of an answer that are read as JSON."""
+"""The longest output that is parsed as JSON."""
 
 _EVENT_NAMES = {ours: theirs for theirs, ours in CLAUDE_EVENTS.items()}
 
 
 def claude_event(event: HookEvent) -> str:
-    """Their name of an event of ours."""
+    """Claude Code's name of one of our events."""
     return _EVENT_NAMES.get(event, event)
 
 
 def matches(matcher: str, subject: str) -> bool:
-    """Whether a matcher is for this tool (by their name), start, compaction or notification: a list of names where it is made of
-    letters, digits and `_ - , |`, else a regular expression that may stand anywhere in the name. What has no subject is matched
-    by all; one that is no regular expression is taken as the name itself."""
+    """Whether a hook's matcher accepts a subject: the name (Claude Code's) of a tool, or the kind of a start, compaction or
+    notification.
+
+    A matcher of letters, digits and `_ - , |` is a list of names; any other is a regular expression that is searched for in the
+    name, or the name itself where it is not a valid one. An empty matcher accepts everything, and an event without a subject is
+    accepted by all.
+    """
     if matcher in {"", "*"} or not subject:
         return True
     names = {subject, *(old for old, new in _RENAMED.items() if new == subject)}
@@ -97,11 +102,11 @@ def matches(matcher: str, subject: str) -> bool:
 
 _NAMES = re.compile(r"[\w ,|-]+", re.ASCII)
 _RENAMED = {"Task": "Agent"}
-"""What matchers may call a tool still that has another name by now."""
+"""Old names of tools that matchers may still use, with the present ones."""
 
 
 def tool_input(tool: str, arguments: Mapping[str, object], workspace: str) -> dict[str, object]:
-    """A call as a hook reads it: their names, and paths in full as they are there."""
+    """The fields that describe a tool call to a hook: with Claude Code's names, and with absolute paths, as it gives them."""
     given = claude_arguments(tool, arguments)
     path = given.get("file_path")
     if isinstance(path, str) and path and not path.startswith(("/", "~")) and not re.match(r"[A-Za-z]:[\\/]", path):
@@ -110,8 +115,9 @@ def tool_input(tool: str, arguments: Mapping[str, object], workspace: str) -> di
 
 
 def event_fields(event: HookEvent, subject: str, more: Mapping[str, object]) -> dict[str, object]:
-    """What a hook is told of an event besides the session; `subject` is what its matcher is held against."""
-    named: dict[HookEvent, str] = {
+    """The fields that describe an event to a hook, without those about the session. `subject` is what its matcher was compared
+    with; `more` are further fields."""
+    subject_fields: dict[HookEvent, str] = {
         "session_started": "source",
         "session_finished": "reason",
         "compaction_started": "trigger",
@@ -121,26 +127,31 @@ def event_fields(event: HookEvent, subject: str, more: Mapping[str, object]) -> 
         "subagent_finished": "agent_type",
         "error": "error",
     }
-    return {"hook_event_name": claude_event(event), **({named[event]: subject} if event in named else {}), **more}
+    named = {subject_fields[event]: subject} if event in subject_fields else {}
+    return {"hook_event_name": claude_event(event), **named, **more}
 
 
 def verdict_of(event: HookEvent, tool: str, exit_code: int, out: str, err: str, *, ours: bool = False) -> HookVerdict:
-    """What a command that ended says: a JSON object on standard output says it in full, whatever the exit code. One of 2 blocks
-    besides (a question only in the form of `ours`), and what stands on standard error is the reason where the object gives none.
-    Other text is context where the event takes it (a start, a message of the person)."""
+    """The answer that a command gave by its exit code and what it wrote to standard output (`out`) and standard error (`err`).
+
+    A JSON object on standard output counts whatever the exit code. Exit code 2 blocks besides, with standard error as the reason
+    where the object gives none; an approval is blocked by it only for a hook in our own format (`ours`). Other text on standard
+    output becomes context for the model, at events that take one (a start, a message of the person). `tool` is our name of the
+    tool of the call, if any.
+    """
     blocks = exit_code == BLOCKING_EXIT_CODE and (ours or event != "approval_needed")
     answer = answer_in(out)
     if answer is None:
-        told = event in _TAKES_WORDS and exit_code == 0
+        is_context = event in _TAKES_CONTEXT and exit_code == 0
         return HookVerdict(
-            blocks=blocks, reason=(err or out).strip() if blocks else "", context=out.strip() if told else ""
+            blocks=blocks, reason=(err or out).strip() if blocks else "", context=out.strip() if is_context else ""
         )
     own = _fields(answer.get("hookSpecificOutput"))
     decision = _stripped_text(own.get("permissionDecision"))
     if event == "approval_needed":
-        decided = _fields(own.get("decision"))
-        decision, reason = _stripped_text(decided.get("behavior")), _stripped_text(decided.get("message"))
-        stops = decision == "deny" and decided.get("interrupt") is True
+        permission = _fields(own.get("decision"))
+        decision, reason = _stripped_text(permission.get("behavior")), _stripped_text(permission.get("message"))
+        stops = decision == "deny" and permission.get("interrupt") is True
     else:
         decision = decision or {"block": "deny"}.get(_stripped_text(answer.get("decision")), "")
         reason, stops = (
@@ -163,7 +174,8 @@ def verdict_of(event: HookEvent, tool: str, exit_code: int, out: str, err: str, 
     )
 
 
-_TAKES_WORDS: frozenset[HookEvent] = frozenset({"session_started", "turn_started", "command_called"})
+_TAKES_CONTEXT: frozenset[HookEvent] = frozenset({"session_started", "turn_started", "command_called"})
+"""Events at which plain text on standard output becomes context for the model."""
 
 
 def answer_in(text: str) -> dict[str, Any] | None:

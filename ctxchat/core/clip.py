@@ -1,5 +1,5 @@
-"""Cutting long text to a number of tokens: head and tail kept, a mark between them; at line ends where there are any near, never
-inside a character."""
+"""Cuts long texts to a number of tokens, with a mark that tells how much is missing. Cuts at the end of a line or a word where
+one is near, and never inside a character and its accents."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ctxchat.core.tokens import Count
 _JOINERS = frozenset("\u200d\ufe0e\ufe0f\u20e3")
 
 MAX_WORD_CHARS = 40
-"""Characters that a cut gives up for a whole word, a value or a name: half of one would be a false one."""
+"""The most characters given up in order to cut at the end of a word: half of a name or of a number would be a wrong one."""
 
 _WORD_END = re.compile(r"\s\S+\Z")
 _WORD_START = re.compile(r"\S*\s")
 
 
 def clip(text: str, max_tokens: int, count: Count, mark: str = "\n[… {tokens} tokens left out …]\n") -> str:
-    """The text itself where it fits, else two thirds head and one third tail around a mark that says how much is missing.
+    """The text itself where it fits; else its beginning (two thirds) and its end (one third) with `mark` between them.
 
-    The result is at most `max_tokens` by `count`, unless the mark alone is more. In the mark `{tokens}` is filled in, and
-    `{lines}`, as `lines 124–165 (start_line=124), ` where whole lines are missing. Lines that bring their numbers, as
-    files are read, go by those.
+    The result has at most `max_tokens` by `count`, unless the mark alone has more. In the mark, `{tokens}` becomes the number of
+    missing tokens, and `{lines}` becomes `lines 124–165 (start_line=124), ` where whole lines are missing, else nothing. The
+    lines have the numbers that stand in front of them, where the text is that of a file as `read_file` gives it.
     """
     total = count(text)
     if total <= max_tokens:
@@ -33,15 +33,15 @@ def clip(text: str, max_tokens: int, count: Count, mark: str = "\n[… {tokens} 
         start = _line_end(text, safe_cut(text, keep * 2 // 3))
         end = _line_start(text, safe_cut(text, len(text) - keep // 3))
         missing = count(text[start:end])
-        told = mark.replace("{tokens}", str(missing)).replace("{lines}", _missing_lines(text, start, end))
-        clipped = f"{text[:start]}{told}{text[end:]}"
+        filled = mark.replace("{tokens}", str(missing)).replace("{lines}", _missing_lines(text, start, end))
+        clipped = f"{text[:start]}{filled}{text[end:]}"
         if keep <= 0 or count(clipped) <= max_tokens:
             return clipped
         keep = keep * 7 // 8
 
 
 def clip_around(text: str, place: int, max_tokens: int, count: Count, mark: str) -> str:
-    """As `clip`, but what stays is one piece with this place in it: a third before it, as far as there is so much."""
+    """Like `clip`, but keeps one piece around the index `place`: a third of it before that, where there is so much."""
     total = count(text)
     if total <= max_tokens:
         return text
@@ -53,19 +53,18 @@ def clip_around(text: str, place: int, max_tokens: int, count: Count, mark: str)
         end = safe_cut(text, start + keep)
         line = text.rfind("\n", place, end + 1)
         end = line if (line - place) * 2 >= end - place and end < len(text) else end
-        told = (
+        before, after = (
             _missing_mark(text, 0, start, count, mark),
-            text[start:end],
             _missing_mark(text, end, len(text), count, mark),
         )
-        clipped = "".join(told).strip("\n")
+        clipped = f"{before}{text[start:end]}{after}".strip("\n")
         if keep <= 0 or count(clipped) <= max_tokens:
             return clipped
         keep = keep * 7 // 8
 
 
 def _missing_mark(text: str, start: int, end: int, count: Count, mark: str) -> str:
-    """The mark for what is missing between two line ends; empty for nothing."""
+    """The mark for the text between two indexes, which is left out; empty where nothing is."""
     missing = text[start:end].strip("\n")
     if not missing:
         return ""
@@ -78,8 +77,8 @@ def _missing_mark(text: str, start: int, end: int, count: Count, mark: str) -> s
 
 
 def _line_end(text: str, place: int) -> int:
-    """The end of the last whole line before a place, where that gives up no more than half; else of the last whole word, if it is
-    near."""
+    """Where to end the beginning of a text that is cut at `place`: at the end of the last whole line, where that keeps at least
+    half of it, else at the end of the last whole word, where one is near."""
     line = text.rfind("\n", 0, place + 1)
     if line * 2 >= place > 0 or text[place : place + 1].isspace():
         return line if line * 2 >= place > 0 else place
@@ -88,8 +87,8 @@ def _line_end(text: str, place: int) -> int:
 
 
 def _line_start(text: str, place: int) -> int:
-    """The start of the first whole line behind a place, where that gives up no more than half; else of the first whole word,
-    if it is near."""
+    """Where to start the end of a text that is cut at `place`: at the next whole line, where that keeps at least half of it, else
+    at the next whole word, where one is near."""
     line = text.find("\n", max(0, place - 1)) + 1
     if 0 < line < len(text) and (len(text) - line) * 2 >= len(text) - place:
         return line
@@ -100,7 +99,7 @@ def _line_start(text: str, place: int) -> int:
 
 
 def _missing_lines(text: str, start: int, end: int) -> str:
-    """The lines between two places by number; empty where a cut is inside a line."""
+    """The `{lines}` of a mark for what is missing between two indexes; empty where one of these is inside a line."""
     if not (text.startswith("\n", start) and text.startswith("\n", end - 1) and start + 1 < end):
         return ""
     first, last = text.count("\n", 0, start + 1) + 1, text.count("\n", 0, end)
@@ -115,7 +114,8 @@ def _by_their_numbers(first: int, last: int, first_number: int, last_number: int
 
 
 def _number_at(text: str, start: int) -> int:
-    """The number of the line that begins there, by its own or that of one before it; 0 where none tells."""
+    """The number of the line that begins at an index, by the number in front of it or of one of the lines before; 0 where there
+    is none."""
     for further in range(NUMBERED_LINES):
         if found := _NUMBER.match(text, start):
             return int(found[1]) + further
@@ -130,15 +130,15 @@ def _line_range(first: int, last: int) -> str:
 
 
 NUMBERED_LINES = 5
-"""Of a file that was read, one in so many lines begins with its number, the first one shown among them; the others with the tab
-that stands behind it, empty ones empty. A number in each would be a fifth of all that is read."""
+"""`read_file` numbers the first line it gives and then one in so many; the others begin with the tab alone, and empty lines are
+empty. Numbers in front of all lines would be a fifth of the tokens that are read."""
 
 _NUMBER = re.compile(r" *(\d+)\t")
-"""How a line of a file that was read begins, where it brings its number."""
+"""Matches the number in front of a line as `read_file` gives it."""
 
 
 def head(text: str, max_tokens: int, count: Count) -> str:
-    """The beginning of a text in at most `max_tokens`, with an ellipsis where something is missing."""
+    """The beginning of a text, at most `max_tokens`, with an ellipsis where something is left out."""
     total = count(text)
     if total <= max_tokens:
         return text
@@ -149,7 +149,7 @@ def head(text: str, max_tokens: int, count: Count) -> str:
 
 
 def safe_cut(text: str, place: int) -> int:
-    """The nearest place at or before this one that does not part a character from its accents or joiners."""
+    """The nearest index at or before `place` that does not separate a character from its accents or joiners."""
     place = min(max(0, place), len(text))
     for _ in range(32):
         if not 0 < place < len(text):

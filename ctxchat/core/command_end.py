@@ -1,4 +1,5 @@
-"""How a command ended, as the end of its output tells a model. Pure."""
+"""Reads from a command's output how the command ended. The shell tool writes that at the end, as a line in brackets for the model
+(`[exit code 1]`), and it is stored nowhere else. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import re
 import msgspec
 
 MAX_END_CHARS = 3_000
-"""Characters of an output's end in which that is told: the line of how it ended, and notes on what was in its way."""
+"""Characters at the end of an output that are searched: the line about the end, and remarks behind it, in brackets as well."""
 
 _END = re.compile(
     r"^\[(?:exit code (?P<code>-?\d{1,9})|ended by signal (?P<signal>\d{1,4})"
@@ -17,19 +18,19 @@ _END = re.compile(
 
 
 class CommandEnd(msgspec.Struct, frozen=True):
-    """`code` is the exit code, minus the signal that ended it; None where its time was up."""
+    """How a command ended. `code` is the exit code; negative, the number of the signal that ended it; None where it timed out."""
 
     code: int | None = 0
 
     @property
     def words(self) -> str:
-        """`exit 1`, `timed out`."""
+        """In words for a person: `exit 1`, `timed out`."""
         return "timed out" if self.code is None else f"exit {self.code}"
 
 
 def command_end(output: str) -> CommandEnd:
-    """How the command of an output ended: well, where it says nothing of that."""
-    found = _END.search(output.rstrip()[-MAX_END_CHARS:])
-    if found is None:
+    """How the command with this output ended; exit code 0 where the output does not say, since then it was a success."""
+    end = _END.search(output.rstrip()[-MAX_END_CHARS:])
+    if end is None:
         return CommandEnd()
-    return CommandEnd(None if found["time"] else int(found["code"]) if found["code"] else -int(found["signal"]))
+    return CommandEnd(None if end["time"] else int(end["code"]) if end["code"] else -int(end["signal"]))

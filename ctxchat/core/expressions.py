@@ -1,7 +1,7 @@
-"""Regular expressions that are compiled when they are first used.
+"""Regular expressions that are compiled only when they are first used.
 
-There are hundreds, most of them for what rarely happens (a refusal, a compaction, the built-in assistant); compiling all of them
-would be a quarter of what the imports of a start cost.
+The program has hundreds, most of them for rare cases (a refusal, a compaction, the built-in assistant); to compile all of them
+would take a quarter of the time of all imports at the start.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from typing import Any, cast
 
 
 def expression(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """As `re.compile`; a pattern that cannot be compiled raises where it is first used. Not for the functions of `re`, which want
-    a compiled one."""
+    """Like `re.compile`, but compiles at the first use, and raises for a bad pattern only then. Use its methods; functions of
+    `re` do not accept it in place of a pattern."""
     return cast("re.Pattern[str]", _Expression(pattern, flags))
 
 
 class _Expression:
+    """Has the methods of `re.Pattern`, each of which is looked up once and then kept as an attribute."""
+
     def __init__(self, pattern: str, flags: int) -> None:
         self._compiled: re.Pattern[str] | None = None
         self.pattern, self.flags = pattern, flags
@@ -24,6 +26,6 @@ class _Expression:
     def __getattr__(self, name: str) -> Any:
         if self._compiled is None:
             self._compiled = re.compile(self.pattern, self.flags)
-        found = getattr(self._compiled, name)
-        setattr(self, name, found)  # from now on it is found without a detour
-        return found
+        method = getattr(self._compiled, name)
+        setattr(self, name, method)  # so that this function is not called for it again
+        return method

@@ -1,4 +1,5 @@
-"""How a search writes the paths it found: the names of several files of one folder below it, so that it is said once. Pure."""
+"""The form in which search tools write paths: a folder that has several files is written once, on a line of its own, and the
+files' names below it, which saves tokens. Writes that form and reads it back. Pure."""
 
 from __future__ import annotations
 
@@ -8,17 +9,21 @@ from itertools import groupby
 
 _HERE = "./"
 _NOTE = re.compile(r"\[.*\]$|\s|$")
-"""What a tool says of its own output, or no line of a search."""
+"""Matches a remark of a tool about its output, and a line that is no path."""
+
 _HIT = re.compile(r"\d{1,8}[ \t:-]|--$")
-"""A hit (with a colon in records of older versions), a line around one, what parts them."""
+"""Matches a hit (with a colon in records of older versions), a line of context around one, and the line between two hits."""
 
 
 def below_folders(paths: Sequence[str]) -> list[tuple[str, ...]]:
-    """The lines that stand for each of these paths: where the next one lies in the same folder that folder, ending in `/`, and
-    the name; only the name of those that follow; else the path itself. `./` stands before what would look like a hit
-    (`2024-11-02.md`) and before a bare name that would be one of a folder."""
+    """The lines to write for each of these paths.
+
+    For the first of several in the same folder: the folder, ending in `/`, and the name; for the others in it: the name. For a
+    path alone in its folder: the path. `./` stands in front of what would look like a hit (`2024-11-02.md`), and of a bare name
+    that would otherwise count as one in the folder above it.
+    """
     found: list[tuple[str, ...]] = []
-    below = False
+    below = False  # a bare name would belong to the folder that was written last
     for folder, several in groupby(paths, lambda path: path[: path.rfind("/") + 1]):
         names = [path[len(folder) :] for path in several]
         if folder and len(names) > 1 and not any(map(_HIT.match, names)):
@@ -32,7 +37,8 @@ def below_folders(paths: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def whole_paths(lines: Sequence[str], *, hits: bool) -> Iterator[str]:
-    """The lines of such a search with each path whole, and no folders; all others as they are. `hits` stand below their path."""
+    """The lines of a search's output with whole paths and without the lines of folders; other lines unchanged. `hits`: the output
+    is that of a search in files, where hits stand below their path."""
     folder = ""
     for line in lines:
         if _NOTE.match(line) or (hits and _HIT.match(line)):

@@ -1,5 +1,7 @@
-"""Places in a project that decide what runs later: what is written there is run by git, an editor, a shell or a CI system without
-anybody asking again. One list for the question before a write and for the sandbox. Pure: knows paths as text only.
+"""Guarded places: files and folders of a project whose content is run later by git, an editor, a shell or a CI system, without
+anybody being asked again. So writing them always needs an approval of its own.
+
+One list for approvals and for the sandbox. Pure: knows paths as text only.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ GUARDED: tuple[str, ...] = (
     "bitbucket-pipelines.yml", "appveyor.yml", ".appveyor.yml", ".cirrus.star", ".teamcity", ".semaphore", ".forgejo", ".gitea",
     ".tekton", "cloudbuild.y*ml", "buildspec.y*ml", ".ci",
 )  # fmt: skip
-"""Names of files and folders, at any depth, in lower case, with `*` for anything."""
+"""Names of guarded files and folders, in lower case; they are guarded at any depth. `*` stands for anything."""
 
 _NAMES = frozenset(name for name in GUARDED if "*" not in name)
 _PATTERNS = tuple((name, re.compile(translate(name))) for name in GUARDED if "*" in name)
@@ -41,7 +43,7 @@ _ANY = re.compile("|".join(pattern.pattern for _, pattern in _PATTERNS))
 
 
 def guarded(path: str) -> str:
-    """The entry that a path, relative to the project's folder, falls under; empty for none. Folder names count at any depth."""
+    """The guarded name that a path (relative to the project's folder) is, or lies below; empty where it is not guarded."""
     parts = [folded(part) for part in path.replace("\\", "/").split("/")]
     for part in parts:
         if part in _NAMES:
@@ -56,8 +58,11 @@ def guarded(path: str) -> str:
 
 
 def new_at_the_top(path: str) -> str:
-    """The hidden file or folder at the top of a project that a path begins with, empty where there is none: where it does not
-    exist yet, it may be the settings of a tool that nobody thought of above. Lists of what is to be ignored are none."""
+    """The hidden file or folder at the top of a project that a path begins with; empty where it has none.
+
+    A caller asks only about paths that do not exist yet: a new hidden file may be the settings of a tool that is not in
+    `GUARDED`. Lists of ignored files and other known harmless ones do not count.
+    """
     name = path.replace("\\", "/").split("/")[0]
     return name if name.startswith(".") and name not in {".", ".."} and not _HARMLESS.fullmatch(name) else ""
 
@@ -66,8 +71,9 @@ _HARMLESS = re.compile(r"\.\w+ignore|\.editorconfig|\.gitattributes|\.gitkeep")
 
 
 def folded(name: str) -> str:
-    """A name as file systems see it that fold case, drop what is invisible, or cut dots and blanks off the end."""
-    if name.isascii():  # the sandbox asks this of every file there is
+    """A name in the form in which all names are equal that some file system takes for the same: regardless of case and of
+    invisible characters, without dots and blanks at the end."""
+    if name.isascii():  # fast, since the sandbox asks this of every file
         return name.lower().rstrip(". ")
-    visible = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")
+    visible = "".join(character for character in name if unicodedata.category(character) != "Cf")
     return unicodedata.normalize("NFKC", visible).casefold().rstrip(". ")

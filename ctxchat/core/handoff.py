@@ -1,5 +1,5 @@
-"""The first message of a fresh session that goes on with the work of another: drafted from its record by code, or around a text
-that a model wrote of it. Pure.
+"""Writes the first message of a fresh session that continues the work of another one: from that one's record (all its messages)
+by code, or around a summary that a model wrote. Pure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ctxchat.core.tokens import Count
 from ctxchat.core.tooluse import failed, is_to_do
 
 ANSWER, LIST, DONE = 600, 300, 700
-"""Tokens of the last answer, the to-do list and what was done last."""
+"""The most tokens for the last answer, the to-do list and the last actions."""
 
 
 def handoff(
@@ -28,9 +28,12 @@ def handoff(
     *,
     written: str = "",
 ) -> str:
-    """Goal, what stands written so far, rules and messages of the person, facts, state and open ends, in about `max_tokens`.
-    `session` is the id by which it is recalled; `written` is a record that a model wrote, in place of the summary in force and of
-    what was done last. Empty where nobody said anything yet."""
+    """The message, in about `max_tokens`: the goal, the summary so far, memos, the person's messages, exact facts, and how far
+    the work is. Empty where the person has said nothing yet.
+
+    `session` is the old session's id, by which its messages can be recalled. `goal` is empty for the last request. `written` is a
+    summary that a model wrote just now; it takes the place of the earlier summary and of the last actions.
+    """
     groups = [g for g in ledger.groups_in_force if g.kind not in {"system", "summary", "note"}]
     asked = [g.first.text.strip() for g in groups if g.kind == "user" and not g.first.empty]
     if not asked:
@@ -57,7 +60,7 @@ def handoff(
 
 
 def _state(ledger: Ledger, groups: list[Group], count: Count) -> str:
-    """How it stands: what was done last, the last answer, the to-do list, and what was cut short."""
+    """How far the work is: the last actions, the last answer, the to-do list, and whether the last turn was cut short."""
     end = open_end(ledger)
     answer = next((g for g in reversed(groups) if g.kind == "reply" and g.first.text.strip()), None)
     lists = (

@@ -1,5 +1,7 @@
-"""What a command destroys beyond what can be brought back, by its words: said in red before it runs, and never allowed for good.
-Pure; a list of programs, so what is not on it may do harm as well.
+"""Recognises commands that destroy something for good (`rm -r`, `git push --force`), by their words. An approval shows that in
+red, and offers no standing rule for them.
+
+Pure. It is a list of known programs, so a command that is not on it may do harm as well.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ DELETES, PUSHES, DISCARDS, ERASES, PUBLISHES = (
 
 
 def harms(parts: Sequence[Part]) -> tuple[str, ...]:
-    """What the parts of a command destroy, each word once; whatever runs below them included."""
+    """What the parts of a command line destroy, in words for a person (`deletes`), each once; parts that others run are
+    included."""
     found: list[str] = []
     for part in parts:
         found += [_harm([word.text for word in part.words]), *harms(part.inner)]
@@ -26,6 +29,7 @@ def harms(parts: Sequence[Part]) -> tuple[str, ...]:
 
 
 def _harm(words: Sequence[str]) -> str:
+    """What one command destroys, by its program and arguments; empty for nothing that is known."""
     if not words:
         return ""
     program, rest = words[0].rpartition("/")[2].lower(), list(words[1:])
@@ -37,7 +41,8 @@ def _harm(words: Sequence[str]) -> str:
 
 
 def _short(letter: str, *long: str) -> Callable[[Sequence[str]], bool]:
-    """Has this letter among its options, alone or with others, or one of the long ones."""
+    """A test that is true for arguments with this option: the `letter` alone or joined with others (`-rf`), or one of the `long`
+    names. Each test takes the arguments behind the program's name."""
 
     def test(rest: Sequence[str]) -> bool:
         options = rest[: rest.index("--")] if "--" in rest else rest
@@ -48,7 +53,7 @@ def _short(letter: str, *long: str) -> Callable[[Sequence[str]], bool]:
 
 
 def _begins(*names: str) -> Callable[[Sequence[str]], bool]:
-    """These words are what is asked of it, options aside."""
+    """A test that is true for arguments that begin with these words (`volume rm`), apart from options."""
     return lambda rest: [word for word in rest if not word.startswith("-")][: len(names)] == list(names)
 
 
@@ -78,10 +83,11 @@ _BY_PROGRAM: dict[str, Sequence[tuple[Callable[[Sequence[str]], bool], str]]] = 
 }
 
 _GIT_VALUES = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
-"""Options in front of git's command that take the next word."""
+"""Options in front of git's subcommand whose value is the next word."""
 
 
 def _git(rest: list[str]) -> str:
+    """What a git command with these arguments destroys; empty for nothing."""
     while rest and rest[0].startswith("-"):
         rest = rest[2 if rest[0] in _GIT_VALUES else 1 :]
     verb, words = (rest[0], rest[1:]) if rest else ("", [])

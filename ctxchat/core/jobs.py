@@ -1,4 +1,4 @@
-"""A background command as everybody outside the tools sees it."""
+"""The value that describes a background command (a job) to screens and to the agent; `tools.jobs` runs it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import msgspec
 
 
 class JobRow(msgspec.Struct, frozen=True):
-    """`state` in words, `seconds` it has run or ran, `bytes` of output so far, which lies in `file`. `moved` names what it
-    put where it could run later, which was taken away when it ended; `goes_on`: it is let go when its session is closed."""
+    """A background command and how it is doing.
+
+    `state` is in words for a person. `seconds` is how long it has run so far, or ran. `bytes` is the size of its output, in the
+    file `file`. `moved` is a line about files that it created at guarded places (`core.guarded`) and the folder they were moved
+    to. `goes_on`: it keeps running after its session is closed.
+    """
 
     id: str
     command: str

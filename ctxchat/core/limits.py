@@ -1,5 +1,5 @@
-"""Spending limits: what a turn, a session and a day may cost at most, in US dollars and in tokens, and how long a reply may be so
-that a request passes none of them. Pure.
+"""Spending limits: what a turn, a session, a day and a sub-agent's task may cost at most, in US dollars or tokens, and the
+longest reply with which a request keeps to them. Pure; `agent.spending_budget` applies them.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ import msgspec
 from ctxchat.core.prices import TOKENS_PER_PRICE, ModelPrices
 
 Scope = Literal["turn", "session", "day", "task"]
-"""A `task` is that of one sub-agent."""
+"""What a limit is for. A `task` is the work of one sub-agent."""
 
 SCOPES: tuple[Scope, ...] = ("turn", "session", "day")
-"""Those that hold for a session and all its sub-agents together."""
+"""The scopes whose limits hold for a session and all its sub-agents together."""
 
 WARNING_SHARE = 0.8
-"""Share of a limit from which a person is told."""
+"""The share of a limit at which the person is warned."""
 
 MIN_OUTPUT = 1_000
-"""Tokens: a request whose reply would have room for fewer is not made (or for fewer than it asks for)."""
+"""The fewest tokens for a reply: a request is not made where the limits leave less than this, or less than it asks for."""
 
 
 class SpendingLimits(msgspec.Struct, frozen=True):
-    """0 for none. A day is a day of UTC, of all sessions; tokens are those of prompts and replies together."""
+    """The limits that are set, in US dollars, and in tokens (prompts and replies together) where the name says so; 0 means no
+    limit. A day is one of UTC and counts all sessions."""
 
     turn: float = 0.0
     session: float = 0.0
@@ -37,7 +38,7 @@ class SpendingLimits(msgspec.Struct, frozen=True):
 
 
 class Spend(msgspec.Struct, frozen=True):
-    """What was paid, or may be at most."""
+    """An amount spent, or to be spent at most."""
 
     usd: float = 0.0
     tokens: int = 0
@@ -47,7 +48,7 @@ class Spend(msgspec.Struct, frozen=True):
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """One of the limits, and what of it is spent: US dollars, or tokens where `in_tokens`."""
+    """One limit (`most`) and how much of it is `spent`, in US dollars, or in tokens where `in_tokens`."""
 
     scope: Scope
     most: float
@@ -56,26 +57,27 @@ class Limit(msgspec.Struct, frozen=True):
 
     @property
     def left(self) -> float:
-        """What may still be spent, 0 where it is passed."""
+        """What may still be spent; 0 where the limit is passed."""
         return max(0.0, self.most - self.spent)
 
     @property
     def words(self) -> str:
-        """`$4.80 of $5.00 for this session`."""
+        """For a person: `$4.80 of $5.00 for this session`."""
         return f"{self.amount(self.spent)} of {self.amount(self.most)} for this {self.scope}"
 
     def amount(self, of: float) -> str:
-        """`$4.80`, or `12,000 tokens`."""
+        """An amount in the limit's unit: `$4.80`, or `12,000 tokens`."""
         return f"{of:,.0f} tokens" if self.in_tokens else f"${of:,.2f}"
 
     @property
     def extended(self) -> float:
-        """What the limit would be with as much again from here. That of a turn: what comes after a question is another turn's."""
+        """The limit after a person agreed to spend the same amount again, from what is spent now. A turn's stays the same: its
+        spending is counted from 0 again."""
         return self.most if self.scope == "turn" else self.spent + self.most
 
 
 def limits_in_force(limits: SpendingLimits, spent: Mapping[Scope, Spend]) -> Iterator[Limit]:
-    """Those that are set for these scopes, with what was spent of each."""
+    """The limits that are set for the scopes in `spent`, each with what was spent."""
     dollars = {"turn": limits.turn, "session": limits.session, "day": limits.day, "task": limits.task}
     tokens = {"turn": limits.turn_tokens, "session": limits.session_tokens, "task": limits.task_tokens}
     for scope, so_far in spent.items():
@@ -87,18 +89,18 @@ def limits_in_force(limits: SpendingLimits, spent: Mapping[Scope, Spend]) -> Ite
 
 
 def dearest(prices: ModelPrices | None, prompt: int, output: int) -> Spend:
-    """The most that a call with so many prompt tokens and at most so many of a reply can cost: nothing of the prompt is cached,
-    all of it is written to the cache."""
+    """The most that a call with `prompt` tokens and a reply of `output` tokens can cost: all of its prompt at the highest of the
+    rates for prompts. Without `prices` only its tokens count."""
     if prices is None:
         return Spend(0.0, prompt + output)
     rates = prices.rates_at(prompt)
-    of_prompt = max(rates.input, rates.written, rates.written_long, rates.cached)
-    return Spend((prompt * of_prompt + output * rates.output) / TOKENS_PER_PRICE, prompt + output)
+    highest = max(rates.input, rates.written, rates.written_long, rates.cached)
+    return Spend((prompt * highest + output * rates.output) / TOKENS_PER_PRICE, prompt + output)
 
 
 def longest_reply(limit: Limit, prices: ModelPrices | None, prompt: int) -> int | None:
-    """Tokens a reply may have so that the call keeps to this limit at its dearest; None where that limits nothing. Below 0 where
-    the prompt alone would pass it."""
+    """The most tokens that a reply may have for the call to keep to this limit even at its highest cost; None where the limit
+    does not restrict it, negative where the prompt alone could pass the limit."""
     if limit.in_tokens:
         return int(limit.left) - prompt
     if prices is None:

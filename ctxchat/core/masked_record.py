@@ -1,5 +1,6 @@
-"""What of the record a model is told, with secrets masked that were stored as they are: by versions that did not mask yet, in
-imported sessions, while masking was off. The record itself stays as it is."""
+"""Masks secrets in what the model is sent from the record (all messages ever). New results are masked before they are stored;
+this is for what was stored unmasked: by older versions, in imported sessions, while masking was off. The record itself stays as
+it is."""
 
 from __future__ import annotations
 
@@ -14,8 +15,10 @@ from ctxchat.core.view import Item
 
 
 class MaskedRecord:
-    """Masks results of calls and notes; what the person and the model said themselves stays. A message that was looked at is
-    remembered for as long as `mask` would say the same of it, which `state` tells."""
+    """Masks tool results and notes; what the person and the model said themselves is left as it is.
+
+    `mask` masks a text. `state` returns the settings it goes by; as long as these are equal, masked messages are remembered.
+    """
 
     def __init__(self, mask: Callable[[str], str], state: Callable[[], object] = lambda: None) -> None:
         self._mask = mask
@@ -25,18 +28,18 @@ class MaskedRecord:
 
     @property
     def settings_digest(self) -> str:
-        """A digest of the settings it masks by: with others it may mask other things. No value of theirs can be read in it."""
+        """A digest of the masking settings, by which a change of them is noticed; none of their values can be read from it."""
         return hashlib.blake2b(repr(self._state()).encode(), digest_size=6).hexdigest()
 
     def group(self, group: Group) -> Group:
-        """The group as a model may be told of it; the same one where nothing in it was masked. May take long: off the loop."""
+        """The group with its secrets masked; the same object where there are none. Slow, so call it off the event loop."""
         messages = tuple(self._masked_message(message, group.kind) for message in group.messages)
         if all(new is old for new, old in zip(messages, group.messages, strict=True)):
             return group
         return msgspec.structs.replace(group, messages=messages)
 
     def items(self, items: tuple[Item, ...], counter: TokenCounter) -> tuple[Item, ...]:
-        """As `group`, for the messages of a view; what was masked is weighed anew."""
+        """The items (messages) of a view with their secrets masked, and their tokens counted again where something was."""
         return tuple(self._item(item, counter) for item in items)
 
     def _item(self, item: Item, counter: TokenCounter) -> Item:

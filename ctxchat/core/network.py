@@ -1,6 +1,8 @@
-"""Network settings of the environment and of addresses: which proxy a URL goes through, and what is wrong with what is set.
+"""Reads network settings: which proxy a URL goes through by the environment, what a server's address means, and what is wrong
+with either.
 
-Pure: an environment in, a proxy or an error that names its variable out. No name is looked up and nothing is sent.
+Pure: an environment or an address goes in, a proxy, an address or an error that names its variable comes out. No host name is
+looked up, nothing is sent.
 """
 
 from __future__ import annotations
@@ -22,24 +24,27 @@ PROXY_SCHEMES = {
     "socks4": "",
     "socks4a": "",
 }
-"""What a proxy's address may begin with, and how clients know it; empty for what none of ours speaks."""
+"""The schemes that a proxy's address may begin with, each in the form that HTTP clients know; empty for one that they do not
+support."""
 
 _PORTS = {"http": 80, "https": 443}
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
 _HOST_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_~%-]{1,63}(\.[A-Za-z0-9_~%-]{1,63})*\.?")
-"""A host's name, as it is sent: one of another script begins with `xn--` then."""
+"""Matches a host name as it is sent; names in other scripts begin with `xn--` then."""
 
 _PLACE = re.compile(r"(\[[^]]+\]|[^:]*)(:[0-9]*)?")
-"""A host, an IPv6 address in brackets, and its port."""
+"""Matches a host (an IPv6 address in brackets) and its port."""
 
 _IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def proxy_for(url: str, environment: Mapping[str, str]) -> str:
-    """The proxy for a URL, with its scheme as clients know it; empty for none. `https_proxy`, `http_proxy`, `all_proxy` and
-    `no_proxy`, in small letters or large, the small first. This machine is never behind one. Raises UsageError that names the
-    variable whose value is no proxy."""
+    """The address of the proxy for a URL, in the form that HTTP clients know; empty for none.
+
+    Goes by `https_proxy`, `http_proxy`, `all_proxy` and `no_proxy`; where a variable is set in lower and upper case, the lower
+    case counts. This machine is never reached through a proxy. Raises UsageError, which names the variable, for an invalid value.
+    """
     parts = urlsplit(url)
     if is_here(url) or _is_excepted(parts, _variable("no_proxy", environment)[1]):
         return ""
@@ -51,8 +56,8 @@ def proxy_for(url: str, environment: Mapping[str, str]) -> str:
 
 
 def without_proxy(environment: Mapping[str, str]) -> str:
-    """The hosts of `NO_PROXY` in words that every client reads: names and single addresses, `*` alone where it is among them.
-    Ranges and ports are left out: who asks a server goes by `proxy_for`."""
+    """The value of `NO_PROXY` in the form that every client reads: names and single addresses, or `*` alone. Entries with ranges
+    or ports are left out; our own requests go by `proxy_for`, which knows them."""
     entries = list(_entries(_variable("no_proxy", environment)[1]))
     if "*" in entries:
         return "*"
@@ -61,8 +66,9 @@ def without_proxy(environment: Mapping[str, str]) -> str:
 
 
 def known_to_clients(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables of the environment that libraries read themselves and whose value is to be written otherwise: proxies
-    (`socks://…` as `socks5h://…`), addresses of servers without a scheme. What is neither stays: who asks is told."""
+    """The environment variables that libraries read and whose values they would not understand, with values that they do: proxies
+    (`socks://…` becomes `socks5h://…`) and addresses of servers without a scheme. Invalid values are left out; the person is told
+    of them when a request needs them."""
     changed: dict[str, str] = {}
     for variable, value in environment.items():
         try:
@@ -80,9 +86,11 @@ def known_to_clients(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def whole_address(address: str) -> str:
-    """A server's address with a scheme and without a slash at the end of its path; empty for none. One without a scheme has
-    `http` on this machine and in networks of one's own, else `https`: a key does not leave in the open. Raises ValueError, in
-    words, for what is no address."""
+    """A server's address with a scheme and without a slash at the end of its path; empty for an empty one.
+
+    Without a scheme it gets `http` on this machine and in private networks, else `https`, so that no key is sent unencrypted.
+    Raises ValueError, with a text for a person, for an invalid address.
+    """
     text = address.strip()
     if not text:
         return ""
@@ -101,13 +109,13 @@ def whole_address(address: str) -> str:
 
 
 def with_path(address: str, path: str) -> str:
-    """An address with a path put behind its own; what stands behind a question mark stays behind it."""
+    """An address with `path` added to its path; its query stays at the end."""
     parts = urlsplit(address)
     return urlunsplit(parts._replace(path=parts.path.rstrip("/") + path))
 
 
 def fault_of_header(value: str) -> str:
-    """Why a text cannot be sent in a header, as the rest of a sentence; empty where it can."""
+    """Why a text cannot be sent in an HTTP header, in words that go on with a sentence; empty where it can."""
     for place, letter in enumerate(value, 1):
         if not (" " <= letter <= "~"):
             named = "a line break" if letter in "\r\n" else f"U+{ord(letter):04X}"
@@ -116,6 +124,8 @@ def fault_of_header(value: str) -> str:
 
 
 def _proxy(variable: str, value: str) -> str:
+    """The address of a proxy in the form that clients know. Raises UsageError, which names the `variable`, where it is not
+    one."""
     text = value if _SCHEME.match(value) else f"http://{value}"
     scheme, _, rest = text.partition("://")
     known = PROXY_SCHEMES.get(scheme.lower())
@@ -141,8 +151,8 @@ def _proxy(variable: str, value: str) -> str:
 
 
 def _fault_of_place(parts: SplitResult) -> str:
-    """Why host and port of an address are none, as the rest of a sentence; empty where they are. A password with a sign that
-    ends the host makes it another one."""
+    """Why the host and port of an address are not valid, in words that go on with a sentence; empty where they are. Such a fault
+    also comes from a password with a character that ends the host part (`/`, `#`)."""
     host = parts.hostname or ""
     try:
         fine = parts.port != 0 and _PLACE.fullmatch(parts.netloc.rpartition("@")[2])
@@ -157,17 +167,18 @@ def _fault_of_place(parts: SplitResult) -> str:
     return "" if _HOST_NAME.fullmatch(host) or (":" in host and _address(host)) else f"{host!r} is no host"
 
 
-def _is_excepted(parts: SplitResult, told: str) -> bool:
+def _is_excepted(parts: SplitResult, no_proxy: str) -> bool:
+    """True where a URL's host and port are among the entries of `no_proxy`; a host name also covers those below it."""
     try:
         host, port = (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme.lower(), 0)
     except ValueError:
         return False
     address = _address(host)
-    for entry in _entries(told):
+    for entry in _entries(no_proxy):
         if entry == "*":
             return True
-        name, only = _host_and_port(entry)
-        if only and only != port:
+        name, only_port = _host_and_port(entry)
+        if only_port and only_port != port:
             continue
         if address is not None:
             if _within(address, name):
@@ -177,16 +188,17 @@ def _is_excepted(parts: SplitResult, told: str) -> bool:
     return False
 
 
-def _entries(told: str) -> Iterator[str]:
-    """As people write them: between commas or blanks, with `*.` or a scheme in front by some."""
-    for entry in told.replace(",", " ").split():
+def _entries(no_proxy: str) -> Iterator[str]:
+    """The entries of a value of `no_proxy`, in lower case. They are separated by commas or blanks; some people write `*.` or a
+    scheme in front."""
+    for entry in no_proxy.replace(",", " ").split():
         name = _SCHEME.sub("", entry.lower()).removeprefix("*.").rstrip("/") if entry != "*" else entry
         if name:
             yield name
 
 
 def _host_and_port(entry: str) -> tuple[str, int]:
-    """A host, an address or a range, without brackets; the port it is meant for, 0 for any."""
+    """An entry of `no_proxy` as a host, address or range of addresses (without brackets), and the port it is for (0: any)."""
     if entry.startswith("["):
         host, _, rest = entry[1:].partition("]")
         return (f"{host}{rest}", 0) if rest.startswith("/") else (host, _number(rest.removeprefix(":")))
@@ -216,7 +228,7 @@ def _address(host: str) -> _IPAddress | None:
 
 
 def _near(host: str) -> bool:
-    """This machine, or one of a network of one's own, by its name alone."""
+    """True for a host that is this machine or in a private network, as far as its name or address shows."""
     address = _address(host)
     if address is not None:
         return address.is_loopback or address.is_private or address.is_link_local
@@ -224,7 +236,7 @@ def _near(host: str) -> bool:
 
 
 def _variable(name: str, environment: Mapping[str, str]) -> tuple[str, str]:
-    """A variable and its value, by its name in small letters, else in large ones."""
+    """The name and value of an environment variable, in lower case or else in upper case; an empty value where it is not set."""
     for variable in (name, name.upper()):
         if value := environment.get(variable, "").strip():
             return variable, value

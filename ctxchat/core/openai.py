@@ -1,6 +1,6 @@
-"""OpenAI-style chat messages, to and from: the form conversations are imported, exported and sent in.
+"""Converts messages from and to OpenAI's chat format, in which conversations are imported, exported and sent.
 
-Only the shape; which provider wants what beyond it is the business of `ctxchat.models`.
+Only the format itself; what single providers want beyond it is in `ctxchat.models`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ctxchat.core.messages import Image, Message, Opaque, Part, Reasoning, Role,
 from ctxchat.core.view import Item, ToolSpec
 
 Wire = dict[str, Any]
-"""One message as JSON: role, content, and where they apply tool_calls, tool_call_id, name."""
+"""A message as JSON: role, content, and where they apply tool_calls, tool_call_id and name."""
 
 FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name")
-"""The fields an export gives back equal."""
+"""The fields that an export of an imported message gives exactly as they were."""
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -36,11 +36,11 @@ _ROLES: dict[str, Role] = {
 
 
 class ImportProblem(CtxchatError):
-    """A message that cannot be read; the text says which and why."""
+    """A message that cannot be read; the text tells which and why."""
 
 
 def to_wire(message: Message) -> Wire:
-    """One message in OpenAI's form. Call arguments go out as they are; see `whole_arguments` for what a provider accepts."""
+    """A message in OpenAI's format, with the arguments of calls unchanged, valid or not; `to_sent` is for providers."""
     wire: Wire = {"role": message.role, "content": _content(message)}
     if message.calls:
         wire["tool_calls"] = [
@@ -57,20 +57,21 @@ def to_wire(message: Message) -> Wire:
 
 
 def recorded(message: Message) -> Wire:
-    """A message of the record exactly as it came in, where it came from outside."""
-    # Python's own reader, since it gives back halves of surrogate pairs, which cut-off tool output has now and then.
+    """A stored message in OpenAI's format; one that was imported exactly as it was then."""
+    # Python's own parser, since it accepts halves of surrogate pairs, which truncated tool output sometimes has.
     return cast(Wire, json.loads(message.original)) if message.original else to_wire(message)
 
 
 def from_wire(wire: Mapping[str, Any], seq: int, at: str = "") -> Message:
-    """A message from OpenAI's form; what this form cannot say is kept in `original`. Raises ImportProblem.
+    """A message from OpenAI's format. Where `to_wire` would not give it back exactly, its fields are kept in `original`. Halves
+    of surrogate pairs, which no file or provider accepts, become replacement characters. Raises ImportProblem.
 
-    Halves of surrogate pairs, which no file or provider takes, become replacement characters.
+    `seq` is its number in the record, `at` its time.
     """
     try:
         msgspec.json.encode(wire)
     except UnicodeEncodeError:
-        wire = cast(Wire, _mended(wire))
+        wire = cast(Wire, _without_surrogates(wire))
     role = _ROLES.get(str(wire.get("role", "")).lower())
     if role is None:
         raise ImportProblem(f"message {seq}: role {wire.get('role')!r} is none of {', '.join(sorted(_ROLES))}")
@@ -91,7 +92,7 @@ def from_wire(wire: Mapping[str, Any], seq: int, at: str = "") -> Message:
 
 
 def wire(items: Iterable[Item]) -> list[Wire]:
-    """The messages of a view in OpenAI's form: system messages as one, every other as it is, arguments valid JSON."""
+    """The messages of a view as they are sent in OpenAI's format, with successive system messages joined into one."""
     messages: list[Wire] = []
     for item in items:
         message = to_sent(item.message)
@@ -103,7 +104,8 @@ def wire(items: Iterable[Item]) -> list[Wire]:
 
 
 def to_sent(message: Message) -> Wire:
-    """One message as a provider accepts it: without blank texts and names, arguments valid JSON."""
+    """A message in OpenAI's format as providers accept it: without blank texts, without its name, and with arguments that are
+    valid JSON."""
     sent = to_wire(_without_blanks(message))
     sent.pop("name", None)
     for call in cast("list[Wire]", sent.get("tool_calls", [])):
@@ -112,7 +114,7 @@ def to_sent(message: Message) -> Wire:
 
 
 def joined(before: str | list[Wire] | None, after: str | list[Wire] | None) -> str | list[Wire] | None:
-    """Two contents as one."""
+    """The contents of two messages joined into one, as text or as parts."""
     if not before or not after:
         return before or after
     if isinstance(before, str) and isinstance(after, str):
@@ -131,26 +133,31 @@ def wire_tools(tools: Sequence[ToolSpec]) -> list[Wire]:
     ]
 
 
-def _mended(value: object) -> object:
+def _without_surrogates(value: object) -> object:
+    """A JSON value with question marks for the halves of surrogate pairs in its texts."""
     match value:
         case str():
             return value.encode("utf-8", "replace").decode()
         case dict():
-            return {_mended(k): _mended(v) for k, v in cast("dict[object, object]", value).items()}
+            fields = cast("dict[object, object]", value)
+            return {_without_surrogates(k): _without_surrogates(v) for k, v in fields.items()}
         case list():
-            return [_mended(v) for v in cast("list[object]", value)]
+            return [_without_surrogates(v) for v in cast("list[object]", value)]
         case _:
             return value
 
 
 def whole_arguments(arguments: str) -> str:
-    """Arguments a provider accepts: a JSON object. Broken text is quoted whole under `_broken`, so nothing is lost."""
+    """The arguments of a call as a JSON object, which providers require. Text that is not one becomes its field `_broken`, so
+    that nothing is lost."""
     if fields_of(arguments) is not None:
         return arguments or "{}"
-    return msgspec.json.encode({"_broken": _mended(arguments)}).decode()
+    return msgspec.json.encode({"_broken": _without_surrogates(arguments)}).decode()
 
 
 def _content(message: Message) -> str | list[Wire]:
+    """A message's content in OpenAI's format. Texts with attached texts become one text, since many servers accept no list of
+    parts."""
     if isinstance(message.content, str):
         return message.content
     if any(isinstance(part, Text) and part.name for part in message.content) and _only_texts(message.content):
@@ -225,7 +232,7 @@ def _reasoning(wire: Mapping[str, Any]) -> Reasoning | None:
 
 
 def _without_blanks(message: Message) -> Message:
-    """Blank text beside calls or among parts left out: strict providers refuse it."""
+    """The message without blank text beside calls or among parts, which strict providers refuse."""
     if isinstance(message.content, str):
         return message if message.content.strip() else msgspec.structs.replace(message, content="")
     parts = tuple(part for part in message.content if not (isinstance(part, Text) and not part.text.strip()))

@@ -1,4 +1,5 @@
-"""How an agent behaves, as one frozen value with its defaults: settings, agent and strategies take theirs from here."""
+"""The options of an agent and of compaction, as frozen values. Their defaults are defined here and nowhere else; the schema of
+the settings reads them from here."""
 
 from __future__ import annotations
 
@@ -7,18 +8,21 @@ from typing import Literal
 import msgspec
 
 AutoCompact = Literal["auto", "ask", "off"]
+"""Whether a compaction that is due starts by itself, after a question, or not at all."""
 
 AutoCold = Literal["ask", "compact", "send"]
-"""What becomes of a message where the server holds nothing any more and a summary stands ready."""
+"""What to do with a new message where the server's prompt cache has expired and a summary was prepared: ask, compact first (then
+less has to be read again at full price), or send it as it is."""
 
 
 class StrategyOptions(msgspec.Struct, frozen=True):
-    """What strategies go by. Sizes in tokens.
+    """The options of compaction strategies. Sizes are in tokens.
 
-    `keep_recent` messages at the end stay as they are; `keep_turns` is the same for the sliding window. `summary_max_tokens` and
-    `facts_max_tokens` cap what takes the place of folded groups (small windows get less). The newest `recent_results` stay whole
-    when older ones are shrunk, as far as they hold no more than `recent_result_tokens` together (0 for no cap).
-    `micro_batch_groups` go at a time inside a long turn, and its newest `preserve_recent_rounds` stay.
+    The newest `keep_recent` messages stay as they are; the strategy `sliding_window` keeps `keep_turns` turns instead.
+    `summary_max_tokens` and `facts_max_tokens` limit the summary's text and the exact facts beside it (less in small windows).
+    The newest `recent_results` tool results stay whole, as far as they have no more than `recent_result_tokens` together (0: no
+    limit). Inside a long turn `micro_batch_groups` groups are folded at a time, and the newest `preserve_recent_rounds` rounds
+    stay.
     """
 
     keep_recent: int = 12
@@ -32,13 +36,14 @@ class StrategyOptions(msgspec.Struct, frozen=True):
 
 
 class Options(StrategyOptions, frozen=True):
-    """All of an agent. Shares are of the limit, sizes in tokens, times in seconds.
+    """All options of an agent; the settings (`config.schema`) describe each for people. Shares are of the limit (the window less
+    `output_reserved`), sizes in tokens, times in seconds.
 
-    `tool_result_tokens` caps one result in the view (and never more than a quarter of the limit); the rest goes to a file.
-    `micro_trigger` and `full_trigger` act between the rounds of a turn, at most `reactive_per_turn` times. `section_budgets` are
-    of single sections, by name. `working_limit` is where a compaction is due though more would fit, 0 for where the model's price
-    rises first, and for `LARGE_WINDOW_LIMIT` at most in a large window.
-    `prepare_cost` is what a summary made ahead may cost in US dollars.
+    `tool_result_tokens` limits a single result in the view, which never gets more than a quarter of the limit; the full text goes
+    to a file. `micro_trigger` and `full_trigger` start a compaction between the rounds of a turn, at most `reactive_per_turn`
+    times. `section_budgets` limit single sections of the window, by name. `working_limit` makes a compaction due although more
+    would fit; 0 means where the model's price first rises, and in a large window at most `LARGE_WINDOW_LIMIT`. `prepare_cost` is
+    the most that a summary made ahead may cost, in US dollars.
     """
 
     output_reserved: int = 4096
@@ -66,4 +71,4 @@ class Options(StrategyOptions, frozen=True):
 
 
 USUAL = Options()
-"""Every option where nobody set another."""
+"""The default options."""

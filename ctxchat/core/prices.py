@@ -1,7 +1,7 @@
-"""What a model costs and how long its provider keeps what it was sent, as values, and what a call costs by them. Pure.
+"""Prices of models as values, and the cost of a call computed from them. Pure.
 
-All rates are US dollars a million tokens. A prompt's tokens are each one of three: read from the provider's cache, written to it,
-or neither.
+All rates are US dollars per million tokens. Each token of a prompt is either read from the provider's cache, or written to it, or
+neither, at a rate of its own.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ TOKENS_PER_PRICE = 1_000_000
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """US dollars a million tokens. `cached` is for prompt tokens that come from the provider's cache, `written` for those that go
-    into it, `written_long` for those kept there for its longer life. Where a provider does not price these by themselves they
-    cost what `input` does."""
+    """US dollars per million tokens: `cached` for prompt tokens read from the provider's cache, `written` for those written to
+    it, `written_long` for those written with the longer lifetime, `input` for all others. Where a provider has no price of its
+    own for one of these, it is that of `input`."""
 
     input: float
     output: float
@@ -26,16 +26,18 @@ class Rates(msgspec.Struct, frozen=True):
 
 
 class PriceStep(msgspec.Struct, frozen=True):
-    """What a call costs, all of it, once its prompt holds more than `above` tokens."""
+    """The rates of a call, for all its tokens, where its prompt has more than `above` tokens."""
 
     above: int
     rates: Rates
 
 
 class ModelPrices(msgspec.Struct, frozen=True):
-    """What a model costs. `steps` begin where they say, the lowest first. `cache_life` and `long_cache_life` are the seconds for
-    which the provider promises to keep a prompt from when it was last sent, 0 where it promises nothing; prompts of fewer tokens
-    than `least_cached` are not kept at all."""
+    """The prices of a model: `rates`, and `steps` for long prompts, the lowest first.
+
+    `cache_life` and `long_cache_life` are the seconds for which the provider promises to cache a prompt after it was last sent
+    (0: no promise). A prompt of fewer than `least_cached` tokens is not cached.
+    """
 
     rates: Rates
     steps: tuple[PriceStep, ...] = ()
@@ -44,12 +46,12 @@ class ModelPrices(msgspec.Struct, frozen=True):
     least_cached: int = 0
 
     def rates_at(self, prompt: int) -> Rates:
-        """What a call with so many prompt tokens costs."""
+        """The rates of a call whose prompt has `prompt` tokens."""
         return next((step.rates for step in reversed(self.steps) if prompt > step.above), self.rates)
 
 
 def cost(prices: ModelPrices, usage: Usage) -> float:
-    """US dollars for a call that a server counted so."""
+    """The cost of a call in US dollars, by the token counts that the server reported."""
     rates = prices.rates_at(usage.prompt)
     cached = min(usage.cached, usage.prompt)
     written = min(usage.written, usage.prompt - cached)
@@ -62,15 +64,15 @@ def cost(prices: ModelPrices, usage: Usage) -> float:
 def next_cost(
     prices: ModelPrices, warm_tokens: int, new_tokens: int, reply_tokens: int, *, long_life: bool = False
 ) -> float:
-    """US dollars for the next call: `warm_tokens` of its prompt are still in the provider's cache (0: it is cold), `new_tokens`
-    are written to it, for its longer life where that is asked for, and the reply takes `reply_tokens`."""
+    """The expected cost of the next call in US dollars: `warm_tokens` of its prompt are read from the provider's cache,
+    `new_tokens` are written to it (with the longer lifetime where `long_life`), and the reply has `reply_tokens`."""
     prompt = warm_tokens + new_tokens
-    kept = prompt >= prices.least_cached
+    cacheable = prompt >= prices.least_cached
     usage = Usage(
         prompt,
         reply_tokens,
-        cached=warm_tokens if kept else 0,
-        written=new_tokens if kept else 0,
-        written_long=new_tokens if kept and long_life else 0,
+        cached=warm_tokens if cacheable else 0,
+        written=new_tokens if cacheable else 0,
+        written_long=new_tokens if cacheable and long_life else 0,
     )
     return cost(prices, usage)

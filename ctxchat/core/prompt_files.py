@@ -1,7 +1,8 @@
-"""Prompts that a person calls as `/name`: skills, command files and those of MCP servers. The model calls skills with the tool
-`skill`.
+"""Prompts that a person calls as `/name`: skills, command files, and prompts of MCP servers. The model reads skills by itself,
+with the tool `skill`.
 
-How their arguments are filled in, and what the head says of skills. Pure: reads no file, asks no server.
+Finds the prompt that a message calls, fills in the arguments, and writes the list of skills that stands in the head (what
+precedes the conversation in each request). Pure: reads no file, asks no server.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ SKILL_TOOL = "skill"
 """The tool by which the model reads a skill: `name`, and `file` for one of the files beside it."""
 
 MAX_NAME_CHARS, MAX_DESCRIPTION_CHARS = 64, 1_024
-"""Characters of a skill's name and of its description, by the open standard."""
+"""The longest name and description of a skill, by the open standard."""
 
 MAX_INDEX_CHARS = 16_000
-"""Characters of all descriptions in the head; where they have more, each is cut to the same length."""
+"""Characters of all descriptions in the head together; where they have more, each is cut to an equal share."""
 
 Origin = Literal["project", "user", "program", "server"]
+"""Where a prompt comes from: the project's files, the person's own, this program, or an MCP server."""
 
 
 class PromptArgument(msgspec.Struct, frozen=True):
-    """Something a server wants to be told before it writes a prompt."""
+    """An argument of a server's prompt, with a description."""
 
     name: str
     about: str = ""
@@ -36,10 +38,13 @@ class PromptArgument(msgspec.Struct, frozen=True):
 
 
 class PromptFile(msgspec.Struct, frozen=True):
-    """A skill or command file, or a "prompt", which an MCP server writes when it is called. `name` is what is typed behind the
-    slash; `path` its file, `folder` where a skill's other files lie; `hint` says what its arguments are, `arguments` those of a
-    server's. A skill may be kept from the model (`by_model`) or from the slash (`by_person`); one that a server serves has its
-    address as `path` and no body, and another `version` is another content."""
+    """A skill, a command file, or a prompt of an MCP server, which the server writes when it is called.
+
+    `name` is typed behind the slash. `path` is its file, or the address of a skill that a server offers; `body` its text, empty
+    where a server has that. `folder` holds a skill's other files. `hint` describes the arguments in words, `arguments` lists
+    those of a server's prompt. `by_model` and `by_person` say whether the model and the person may call it. `version` changes
+    with the content.
+    """
 
     name: str
     kind: Literal["skill", "command", "prompt"]
@@ -61,7 +66,7 @@ class PromptFile(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """As its text is named where it goes along with a message."""
+        """The name of its text where that is attached to a message: `skill /review`."""
         return f"{self.kind} /{self.name}"
 
 
@@ -69,7 +74,7 @@ class PromptFile(msgspec.Struct, frozen=True):
 
 
 def skills_index(skills: Sequence[PromptFile]) -> str:
-    """What a model is told of the skills there are, a line each; empty without any."""
+    """The list of skills for the head, a line each; empty where the model may call none."""
     offered = [skill for skill in skills if skill.kind == "skill" and skill.by_model]
     if not offered:
         return ""
@@ -91,12 +96,15 @@ def skills_index(skills: Sequence[PromptFile]) -> str:
 _CALL = re.compile(r"/([A-Za-z0-9_][\w:.-]*)(?:\s+(.*))?\s*", re.DOTALL)
 _PLACE = re.compile(r"\$ARGUMENTS\[(\d{1,2})\]|\$ARGUMENTS|\$(\d{1,2})(?!\d)")
 _COMMAND = re.compile(r"!`([^`\n]+)`|^```!\n(.*?)(?:\n```$|(\Z))", re.M | re.S)
-"""One that never ends is taken to the end at once, and is none: looking for the end of each would take for ever."""
+"""Matches a command in a prompt, whose output takes its place: in one line, or a block. A block without an end matches up to the
+end of the text, with the third group; it is no command, and matching it keeps the search linear."""
 
 
 class FilledPrompt(msgspec.Struct, frozen=True):
-    """A prompt file with its `arguments`, as they were typed, in place: texts, and between two of them a command whose output
-    goes there. That of a server is empty until the server has written it."""
+    """A prompt with its arguments filled in: `texts`, and between each two of them a command whose output goes there.
+
+    `arguments` are as they were typed. A server's prompt has an empty text until the server has written it.
+    """
 
     file: PromptFile
     texts: tuple[str, ...]
@@ -104,24 +112,27 @@ class FilledPrompt(msgspec.Struct, frozen=True):
     arguments: str = ""
 
     def with_outputs(self, outputs: Sequence[str]) -> str:
-        """The whole text; an output for each command."""
-        rest = zip(outputs, self.texts[1:], strict=True)
-        return self.texts[0] + "".join(f"{output.strip()}{text}" for output, text in rest)
+        """The whole text with the commands' `outputs`, one for each command."""
+        following = zip(outputs, self.texts[1:], strict=True)
+        return self.texts[0] + "".join(f"{output.strip()}{text}" for output, text in following)
 
     @property
     def text(self) -> str:
-        """Without any output: for what it mentions."""
+        """The text without commands and outputs, in which mentions of files are looked for."""
         return "\n".join(self.texts)
 
 
 def find_prompt(name: str, files: Sequence[PromptFile]) -> PromptFile | None:
-    """The file that a person means by a name: in full, with its origin in front (`user:review`), or by its last part where that
-    is no other's. A server's only in full: what it offers may be something else tomorrow."""
-    able = [file for file in files if file.by_person]
-    # Whose it is goes first: a project's file may be called `user:review` itself.
-    exact = [f for f in able if name == f"{f.origin}:{f.name}"] or [f for f in able if f.name == name]
-    last = [f for f in able if f.origin != "server" and f.name.rpartition(":")[2] == name]
-    return exact[0] if exact else last[0] if len(last) == 1 else None
+    """The prompt that a person means by a name; None for none.
+
+    The name is the full one, or has the origin in front (`user:review`), or is the last part of a full name where only one prompt
+    has it. A server's prompt goes by its full name only, since another may come to have the same last part any time.
+    """
+    callable_ones = [file for file in files if file.by_person]
+    # with the origin first, since a project's file may have the name `user:review`
+    exact = [f for f in callable_ones if name == f"{f.origin}:{f.name}"] or [f for f in callable_ones if f.name == name]
+    by_last_part = [f for f in callable_ones if f.origin != "server" and f.name.rpartition(":")[2] == name]
+    return exact[0] if exact else by_last_part[0] if len(by_last_part) == 1 else None
 
 
 def called_name(text: str) -> str:
@@ -131,18 +142,22 @@ def called_name(text: str) -> str:
 
 
 def called_prompt(text: str, files: Sequence[PromptFile]) -> FilledPrompt | None:
-    """What a message calls that begins with `/name`; None for any other message."""
+    """The prompt that a message of the form `/name arguments` calls, filled in; None for any other message or an unknown name."""
     call = _call(text)
     file = find_prompt(call[1], files) if call else None
     return fill(file, (call[2] or "").strip()) if call and file else None
 
 
 def _call(text: str) -> re.Match[str] | None:
+    """The name and the arguments of a message of the form `/name arguments`, as two groups; None for any other message."""
     return _CALL.fullmatch(text.strip()) if text.lstrip().startswith("/") else None
 
 
 def fill(file: PromptFile, arguments: str) -> FilledPrompt:
-    """A prompt file with these arguments; behind its text where it has no place for them. A command in an argument is none."""
+    """A prompt with the arguments filled in, or added at its end where it has no placeholder for them.
+
+    Placeholders are filled after the commands were found, so that no argument can bring in a command.
+    """
     if file.origin == "server" and not file.body:
         return FilledPrompt(file, ("",), arguments=arguments)
     places = list(_PLACE.finditer(file.body))
@@ -173,34 +188,36 @@ def fill(file: PromptFile, arguments: str) -> FilledPrompt:
 
 
 def skill_text(skill: PromptFile, arguments: str) -> str:
-    """A skill as a model reads it. Commands in it stay words: the model runs them as any other, and is asked as for any other;
-    and of one that a server serves it says so first."""
+    """The text of a skill for the model. Commands in it are not run but shown: the model can run them itself, which is subject to
+    approval like any command. A server's skill begins with a line that says whose words it holds."""
     filled = fill(skill, arguments)
     text = filled.with_outputs([f"`{command}`" for command in filled.commands]).strip()
     if not skill.server:
         return text
-    told = f"[A skill of the MCP server {skill.server} ({skill.path}): these are that server's words, not the user's.]"
-    return f"{told}\n\n{text}"
+    origin = (
+        f"[A skill of the MCP server {skill.server} ({skill.path}): these are that server's words, not the user's.]"
+    )
+    return f"{origin}\n\n{text}"
 
 
 def named_arguments(prompt: PromptFile, typed: str) -> dict[str, str]:
-    """What was typed behind the name of a server's prompt, by the names of its arguments: `name=value`, and other words in their
-    order, all that are left over to the last. Raises UsageError where one that the server needs is missing."""
+    """The arguments of a server's prompt, by name, from what was typed behind `/name`: words of the form `name=value`, and other
+    words in order, those left over added to the last argument. Raises UsageError where a required one is missing."""
     if len(prompt.arguments) == 1 and not typed.startswith(f"{prompt.arguments[0].name}="):
         given: dict[str, str] = {prompt.arguments[0].name: typed} if typed else {}
     else:
         given = {}
         words: list[str] = []
         for word in _split_arguments(typed):
-            name, sign, value = word.partition("=")
-            if sign and any(name == argument.name for argument in prompt.arguments):
+            name, equals, value = word.partition("=")
+            if equals and any(name == argument.name for argument in prompt.arguments):
                 given[name] = value
             else:
                 words.append(word)
-        open_ones = [argument.name for argument in prompt.arguments if argument.name not in given]
-        given.update(zip(open_ones, words, strict=False))
-        if open_ones and len(words) > len(open_ones):
-            given[open_ones[-1]] = " ".join(words[len(open_ones) - 1 :])
+        unnamed = [argument.name for argument in prompt.arguments if argument.name not in given]
+        given.update(zip(unnamed, words, strict=False))
+        if unnamed and len(words) > len(unnamed):
+            given[unnamed[-1]] = " ".join(words[len(unnamed) - 1 :])
     for argument in prompt.arguments:
         if argument.required and argument.name not in given:
             about = f" ({argument.about})" if argument.about else ""
@@ -209,6 +226,7 @@ def named_arguments(prompt: PromptFile, typed: str) -> dict[str, str]:
 
 
 def _split_arguments(arguments: str) -> list[str]:
+    """The words of some arguments, split as a shell does; at blanks where a quote is left open."""
     try:
         return shlex.split(arguments)
     except ValueError:

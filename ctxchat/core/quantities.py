@@ -1,30 +1,31 @@
-"""Numbers in sentences for people, said in one way everywhere: on screen, on the command line, in notices. Counts nothing."""
+"""Writes numbers for people in the same way everywhere: on screen, on the command line, in notices."""
 
 from __future__ import annotations
 
 
 def count(n: int, one: str, many: str = "") -> str:
-    """`1 message`, `1,204 messages`. `many` where an `s` does not do."""
+    """A number with its noun: `1 message`, `1,204 messages`. `many` is the plural where it is not `one` with an `s`."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def line_count(text: str) -> int:
-    """Lines of a text: a line break at its end begins no further one."""
+    """The number of lines of a text; a line break at its end does not begin another one."""
     return text.count("\n") + (not text.endswith("\n"))
 
 
 def made_smaller(messages: int, shortened: int, *, wide: bool = True) -> str:
-    """What a compaction did to so many messages, of which some only became shorter: `30 messages compacted, 6 shortened`."""
+    """What a compaction did to `messages` messages, of which `shortened` only became shorter: `30 messages compacted, 6
+    shortened`; without the noun unless `wide`."""
     done = [(messages - shortened, "compacted"), (shortened, "shortened")]
-    said = [(n, word) for n, word in done if n] or done[:1]
+    shown = [(n, word) for n, word in done if n] or done[:1]
     words = [
-        f"{count(n, 'message') if wide and not place else f'{n:,}'} {word}" for place, (n, word) in enumerate(said)
+        f"{count(n, 'message') if wide and not place else f'{n:,}'} {word}" for place, (n, word) in enumerate(shown)
     ]
     return ", ".join(words)
 
 
 def short(tokens: int) -> str:
-    """Tokens: 412, 12.3k, 118.4k, 1.5M."""
+    """A number of tokens in short: `412`, `12.3k`, `118.4k`, `1.5M`."""
     size = abs(tokens)
     if size < 1000:
         return str(tokens)
@@ -32,7 +33,7 @@ def short(tokens: int) -> str:
 
 
 def brief(n: int) -> str:
-    """As few signs as tell the size: `118k`, `9.8k`, `200k`, `2M`."""
+    """A number in as few characters as show its size: `118k`, `9.8k`, `200k`, `2M`."""
     text = short(n)
     if text[-1].isdigit():
         return text
@@ -41,7 +42,7 @@ def brief(n: int) -> str:
 
 
 def server_cut(tokens: int) -> str:
-    """What a server left out of a prompt without saying so, with the remedy."""
+    """The warning that a server silently left out `tokens` of a prompt, with the remedy."""
     return (
         f"The server cut ~{short(tokens)} tokens from the prompt without a word: its window is smaller than believed. "
         "Set the window it really has (--window, or `window` in config.toml)."
@@ -49,7 +50,7 @@ def server_cut(tokens: int) -> str:
 
 
 def percent(ratio: float) -> str:
-    """`61 %`. Never 100 while there is room, never 100 or less once there is none."""
+    """A ratio as `61 %`. Rounded so that it is 100 only for exactly 1: below that at most 99, above it at least 101."""
     whole = int(ratio * 100 + 0.5)
     if ratio < 1:
         whole = min(99, whole)

@@ -1,5 +1,9 @@
-"""What a server refused of a request, by its own words: a tool, or what goes along with messages; and what of the tools it is
-sent from then on. Pure."""
+"""Finds out from a server's error what in a request it refused: a tool's description, or an image or file; and changes the list
+of tools to what the server accepts.
+
+Some servers cannot handle some JSON schemas. A tool that is refused is sent again with its arguments described in words, and if
+that is refused as well, left out. Pure.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,8 @@ _GRAMMAR = expression(
     r"|json.?schema conversion|unrecognized schema|not supported by (?:xgrammar|outlines|guidance)",
     re.I | re.S,
 )
-"""How servers that make a grammar of the tools say that they cannot: llama.cpp and what is built on it, vLLM, SGLang."""
+"""Matches the errors of servers that compile tools into a grammar and fail to: llama.cpp and programs built on it, vLLM,
+SGLang."""
 
 _ELSEWHERE = expression(r"messages?[.\[]\d|thought_signature|tool_call_id|tool_result|tool_use", re.I)
 _PLACE = expression(r"(?:tools?|function_declarations)[.\[/](\d+)(?!.*function_declarations[.\[/]\d)", re.I | re.DOTALL)
@@ -41,7 +46,8 @@ _REFUSED = frozenset({400, 404, 415, 422, 500, 501})
 
 
 def blamed_tool(problem: ModelError, names: Sequence[str]) -> str:
-    """The tool, of those that were sent, whose description a server refused; empty where it blames none of them."""
+    """The name of the tool whose description the server refused, of the `names` that were sent; empty where the error blames
+    none."""
     if not blames_tools(problem):
         return ""
     words = f"{problem.code} {problem.body or problem.text}"
@@ -54,27 +60,29 @@ def blamed_tool(problem: ModelError, names: Sequence[str]) -> str:
 
 
 def blames_tools(problem: ModelError) -> bool:
-    """A server may have refused a request for how its tools are described, whether it names one or not."""
+    """True where a request may have been refused for the description of a tool, whether the error names the tool or not."""
     words = f"{problem.code} {problem.body or problem.text}"
     about = _SCHEMA.search(words) or refuses_grammar(words)
     return bool(problem.kind == "bad_request" and about and not _ELSEWHERE.search(words))
 
 
 def refuses_grammar(words: str) -> bool:
-    """A server could make no grammar of what it was sent: the same request fails again, whatever the status says."""
+    """True for an error that a server could not compile a grammar: the same request would fail again, whatever its status
+    says."""
     return bool(_GRAMMAR.search(words))
 
 
 def accepted_tools(
     tools: Sequence[ToolSpec], refused: Collection[str], reduced: Collection[str]
 ) -> tuple[ToolSpec, ...]:
-    """The tools as a model's server takes them: without the refused ones, the arguments of the reduced ones in words."""
+    """The tools that a server accepts: those named in `refused` left out, those in `reduced` with their arguments in words."""
     left = (tool for tool in tools if tool.name not in refused)
     return tuple(in_words(tool) if tool.name in reduced else tool for tool in left)
 
 
 def in_words(tool: ToolSpec) -> ToolSpec:
-    """A tool that takes any object: what its arguments are stands in its description, whole where that stays short."""
+    """The tool with a schema that accepts any object, and with its arguments in the description: the whole schema where that is
+    short, else only the names."""
     if tool.parameters == _ANY_ARGUMENTS:
         return tool
     said = f"{tool.description}\n\nArguments, by this JSON Schema: {msgspec.json.encode(tool.parameters).decode()}"
@@ -87,7 +95,7 @@ def in_words(tool: ToolSpec) -> ToolSpec:
 
 
 def blames_media(problem: ModelError) -> bool:
-    """A server refused a request for an image, a file or the like in it; of one that holds none this says nothing."""
+    """True where a request with images or files may have been refused for them. Ask only about requests that hold some."""
     status = problem.status or 400
     words = f"{problem.code} {problem.body or problem.text}"
     if problem.kind == "content_filter":  # else what was said is meant

@@ -1,6 +1,7 @@
-"""Foreign text made harmless for a terminal: control sequences go, or are written out where hiding one could mislead.
+"""Makes text from outside (of models, tools, files) harmless for a terminal: removes control sequences, or writes them out where
+removing one could mislead a person.
 
-Says nothing about markup; whoever draws decides that foreign text is never markup.
+Leaves markup alone: whoever draws a text must see to it that foreign text is not parsed as markup.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ _ANSI = re.compile(
 CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufeff\ud800-\udfff]"
 )
-"""What no terminal should be sent: control characters, direction marks, halves of characters."""
+"""Matches characters that a terminal must not be sent: control characters, direction marks, halves of surrogate pairs."""
 
 _HALVES = re.compile("[\ud800-\udfff]")
 IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""What Unicode calls default-ignorable: nothing is drawn for it (DerivedCoreProperties 17.0)."""
+"""Characters for which nothing is drawn: Unicode's default-ignorable ones (DerivedCoreProperties 17.0)."""
 
 _BLANK = "\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u2800\u3000"
-"""Looks like a blank and is none."""
+"""Characters that look like a blank and are none."""
 
 _HIDDEN = re.compile(f"[\x00-\x09\x0b-\x1f\x7f-\x9f{IGNORABLE}{_BLANK}\ufff9-\ufffb\ud800-\udfff]")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -51,41 +52,44 @@ def harmless(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with everything written out that does not show (`\\x1b`, `\\u202e`) or passes for a letter of the word it is in
-    (`g\\u0456t`), for approvals: nothing may hide in it."""
+    """The text with all characters written out that are invisible (`\\x1b`, `\\u202e`) or look like a Latin letter in a Latin
+    word (`g\\u0456t`). For approvals: nothing may be hidden from the person who decides."""
     text = _HIDDEN.sub(_escape, text)
-    return text if text.isascii() else _LETTERS.sub(lambda word: "".join(_in_word(word[0])), text)
+    return text if text.isascii() else _LETTERS.sub(lambda word: "".join(_escape_lookalikes(word[0])), text)
 
 
 def has_lookalikes(word: str) -> bool:
-    """Whether it holds letters of an alphabet that can be taken for Latin ones, or what does not show: no name of a program."""
-    return not word.isascii() and any(_passes_for_latin(sign) or _HIDDEN.match(sign) for sign in word)
+    """True for a word with invisible characters, or with letters of another alphabet that look like Latin ones; no program has
+    such a name."""
+    return not word.isascii() and any(_passes_for_latin(letter) or _HIDDEN.match(letter) for letter in word)
 
 
-def _in_word(word: str) -> list[str]:
+def _escape_lookalikes(word: str) -> list[str]:
+    """The letters of a word; in a word with a Latin letter, those that only look like one are escaped."""
     latin = any(map(_is_latin, word))
-    return [escaped(sign) if latin and _passes_for_latin(sign) else sign for sign in word]
+    return [escaped(letter) if latin and _passes_for_latin(letter) else letter for letter in word]
 
 
-def _is_latin(sign: str) -> bool:
-    return sign.isascii() or unicodedata.name(sign, "").startswith("LATIN ")
+def _is_latin(letter: str) -> bool:
+    return letter.isascii() or unicodedata.name(letter, "").startswith("LATIN ")
 
 
-def _passes_for_latin(sign: str) -> bool:
-    """A letter of another alphabet with capitals, of Lisu, or a Latin one dressed up (fullwidth, mathematical)."""
-    if _is_latin(sign) or not sign.isalpha():
+def _passes_for_latin(letter: str) -> bool:
+    """True for a letter that can be taken for a Latin one: of another alphabet with capitals, of Lisu, or a Latin letter in
+    another form (fullwidth, mathematical)."""
+    if _is_latin(letter) or not letter.isalpha():
         return False
-    cased = sign.lower() != sign.upper()
-    return cased or unicodedata.name(sign, "").startswith("LISU") or unicodedata.normalize("NFKC", sign).isascii()
+    cased = letter.lower() != letter.upper()
+    return cased or unicodedata.name(letter, "").startswith("LISU") or unicodedata.normalize("NFKC", letter).isascii()
 
 
 def whole_text(text: str) -> str:
-    """The text with U+FFFD for halves of surrogate pairs, which no file and no database takes."""
+    """The text with U+FFFD for halves of surrogate pairs, which cannot be written to a file or a database."""
     return _HALVES.sub("\ufffd", text)
 
 
 def harmless_json(text: str) -> str:
-    """JSON with what no terminal should be sent as escapes; it reads back as the same value."""
+    """JSON text with escapes for the characters in `CONTROL`; it stands for the same value."""
     return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -94,7 +98,7 @@ def _escape(match: re.Match[str]) -> str:
     return {9: "\\t", 13: "\\r"}.get(code) or escaped(match[0])
 
 
-def escaped(sign: str) -> str:
+def escaped(character: str) -> str:
     """One character as `\\x1b`, `\\u202e` or `\\U000e0041`."""
-    code = ord(sign)
+    code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,4 +1,5 @@
-"""What can be asked of everything ever said, and what comes back: values that storage, screens and commands share."""
+"""The values of a search over all messages of all sessions: where to look (`Scope`), and what was found (`Hit`). Storage, screens
+and commands share them."""
 
 from __future__ import annotations
 
@@ -7,18 +8,18 @@ from typing import Literal
 import msgspec
 
 NEWEST = "last"
-"""In place of a compaction's id: the newest one in force of the session a message belongs to."""
+"""Stands for a compaction's id in a scope: the newest compaction in force, of whichever session a message belongs to."""
 
 
 class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where to look; empty fields leave nothing out.
+    """Which messages to search; an empty field restricts nothing.
 
-    `session` is a full id. `role` `tool` means tool results only. `tool` is a tool's name: what it was called with, and its
-    results. `before` and `after` name a compaction (or NEWEST): what was said before it was made, or since; a session
-    without it has nothing before it and everything after. `recall` is how the agent asks of its own session: what it looked
-    up earlier and the question it is answering now are left out, and messages that hold only some of the words are welcome.
-    `since` and `until` are ISO times in UTC, the first taken in, the second not. `file` is part of a path that a message names.
-    `folder`: only sessions begun there; `other` is the full id of one that is left out.
+    `session` is a full id, `other` that of a session to leave out, `folder` the folder in which sessions were begun. `role`
+    `tool` means tool results only. `tool` is a tool's name: its calls and its results. `file` is a part of a path that a message
+    names. `since` (inclusive) and `until` (exclusive) are ISO times in UTC. `before` and `after` are a compaction's id or NEWEST:
+    only messages from before it was made, or since; a session without this compaction counts as after. `recall`: the agent
+    searches its own session, so its earlier searches and the present question are left out, and messages with only some of the
+    words count.
     """
 
     session: str = ""
@@ -35,10 +36,14 @@ class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """One message found. `tokens` is what bringing it back would cost (an estimate), `compaction` the one that folded it, empty
-    while it is in view; `group` and `turn` say where it stands; `tool` names the tool of a call or a result. `passage` is the
-    text around what was found, in lines as they were; `whole` says that it is all of the message. `alike` are ids of older
-    messages that say nearly the same. `note`: it is a note for the model, which no person said."""
+    """A message that was found.
+
+    `message` is its id, `group` the id of its group, `turn` the number of its turn, `title` its session's title. `snippet` is a
+    line with the words found, `passage` the lines around them; `whole`: that is all of the message. `tokens` is an estimate of
+    what putting it back into the view would take. `compaction` is the id of the one that folded it, empty while it is in view.
+    `tool` is the tool of a call or a result. `alike` are the ids of older messages that say nearly the same. `note`: it is a note
+    that the program wrote for the model.
+    """
 
     session: str
     message: str
@@ -58,11 +63,11 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 FILTERS = "who:me, who:agent, tool:shell, since:3d, since:2026-11-01, until:2026-12, file:src/app.py"
-"""What may stand among the words of a query."""
+"""Examples of the filters that a query can hold, for help texts."""
 
 
 def incomplete(indexed: float) -> str:
-    """What a search says while the index holds only this share of all messages; empty where it holds all."""
+    """A sentence for the person while the index holds only the share `indexed` of all messages; empty once it holds all."""
     if indexed >= 1:
         return ""
     return f"The search index is being made: {int(100 * indexed)} % of all messages so far, the newest first."

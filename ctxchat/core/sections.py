@@ -1,4 +1,4 @@
-"""The named parts of a window, in the order the gauge shows them, and which part a message belongs to."""
+"""The sections: named parts of the context window, into which the gauge divides it, and which section a message belongs to."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ SectionName = Literal[
 ]
 
 SECTIONS: tuple[SectionName, ...] = get_args(SectionName)
-"""Every section once, in the order of the gauge."""
+"""All sections, in the order in which the gauge shows them."""
 
 OUTSIDE: frozenset[SectionName] = frozenset({"reserved", "free"})
-"""Sections that hold no tokens of the request."""
+"""Sections that are not part of the request: what is reserved for the reply, and what is free."""
 
 
 class Section(msgspec.Struct, frozen=True):
-    """One part of the window and its tokens. `estimated` is False only where a server counted it; `budget` is the most it is
-    meant to hold, in tokens, 0 for no such limit."""
+    """A section with its `tokens`. `estimated` is false only where the server counted them. `budget` is the most tokens it should
+    hold, by the settings; 0 for no limit."""
 
     name: SectionName
     tokens: int
@@ -42,12 +42,12 @@ class Section(msgspec.Struct, frozen=True):
 
     @property
     def over(self) -> int:
-        """Tokens beyond its own budget, 0 where it keeps to it or has none."""
+        """Tokens over its budget; 0 where it has none."""
         return max(0, self.tokens - self.budget) if self.budget else 0
 
 
 def section_of(message: Message, entry: Entry) -> SectionName:
-    """The section a live message counts under."""
+    """The section that a message counts in; `entry` is the live entry of the ledger that shows it."""
     group = entry.group
     if entry.pinned:
         return "pinned"

@@ -1,4 +1,4 @@
-"""What a session has cost, by model, day, purpose and turn: a fold over what was paid. US dollars. Pure."""
+"""The costs of a session in US dollars, added up by model, day, purpose and turn, call by call. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import msgspec
 Purpose = Literal["replies", "summaries", "sub-agents", "other"]
 
 MAX_TURNS = 12
-"""Turns whose cost is remembered each by itself."""
+"""How many of the last turns are kept with a cost of their own."""
 
 
 class Spending(msgspec.Struct, frozen=True, omit_defaults=True):
-    """US dollars by model, by day (`2026-11-25`, UTC) and by purpose; of each of the last `turns`, the newest last, and of the
-    one that is `open`. What says no time counts for the `day` of what was paid before it."""
+    """The sums so far, in US dollars: by model, by day (`2026-11-25`, UTC), by purpose, for each of the last `turns` (newest
+    last), and for the present turn (`open`). `day` is that of the newest call; a call without a time counts for it."""
 
     by_model: dict[str, float] = {}
     by_day: dict[str, float] = {}
@@ -25,7 +25,7 @@ class Spending(msgspec.Struct, frozen=True, omit_defaults=True):
     day: str = ""
 
     def paid(self, usd: float, model: str, purpose: Purpose, at: str = "") -> Spending:
-        """With one call more."""
+        """The sums with one more call, made `at` (an ISO time, or empty)."""
         day = at[:10] or self.day
         if not usd:
             return msgspec.structs.replace(self, day=day) if day != self.day else self
@@ -39,7 +39,7 @@ class Spending(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def turn_ended(self) -> Spending:
-        """What comes now is paid for the next turn."""
+        """The sums at the end of a turn: what is paid from now on counts for the next one."""
         return msgspec.structs.replace(self, turns=(*self.turns, self.open)[-MAX_TURNS:], open=0.0)
 
 

@@ -1,6 +1,7 @@
-"""What the index holds of a text: the stems of its words, identifiers whole and in parts, each once.
+"""Turns a text into the words of the search index: the stems of its words, and of identifiers the parts and the whole, each once.
 
-A pure function of the text alone, since FTS5 takes a text out of the index again only by the very words it came with.
+Depends on nothing but the text, because FTS5 (SQLite's full-text search) can remove a text from the index only by exactly the
+words with which it was added.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from itertools import islice
 from typing import Any
 
 UNSPACED = "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
-"""Characters of scripts that are written without spaces; the index takes each for a word."""
+"""Characters of scripts that are written without spaces between words; in the index each is a word."""
 
 MARK = "\ue000"
-"""Begins a word of the index that is no word of a text: the language of a message, who said it, which tool."""
+"""The first character of words of the index that are no words of the text: marks for a message's language, role and tool."""
 
 _APART = re.compile(f"({UNSPACED})")
 _SPELLED_NAME = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
@@ -62,7 +63,7 @@ _ALSO = frozenset(
 
 
 def apart(text: str) -> str:
-    """The text with room around each character of a script without spaces, so that each counts as a word."""
+    """The text with blanks around each character of a script without spaces, so that each counts as a word."""
     return text if text.isascii() else _APART.sub(r" \1 ", text)
 
 
@@ -77,17 +78,18 @@ def _base(character: str) -> str:
 
 
 def language_of(text: str) -> str:
-    """The language whose function words stand in it most; English where there are none."""
+    """The language of a text: the one whose function words (`the`, `der`) occur in it most; English where none do."""
     return _language(_SPELLED_NAME.findall(text.lower())[:_MAX_LANGUAGE_WORDS])
 
 
 def empty(word: str, language: str = "english") -> bool:
-    """A word (in lower case) that questions are made of, and that says nothing of where their answers stand."""
+    """True for a function word (in lower case), which is too common to be searched for."""
     return word in _STOP.get(language, ()) or (language == "english" and word in _ALSO)
 
 
 def stem(word: str, language: str = "english") -> str:
-    """What the forms of a word in lower case have in common. What holds a digit is a name and stays as it is."""
+    """The stem of a word (in lower case), which all its forms share. Unchanged for what is no plain word, such as a name with a
+    digit, and where `language` is empty."""
     return _stem(word, language) if language and word.isalpha() and 2 < len(word) <= _MAX_WORD_LETTERS else word
 
 
@@ -98,11 +100,13 @@ def _stem(word: str, language: str) -> str:
 
 
 _one_by_one = threading.Lock()
-"""A stemmer keeps its word in itself, and an editor's folders have a store each, with a thread of its own."""
+"""Held while a stemmer works, since it keeps the word in itself, and several stores (one for each folder of an editor) have
+threads of their own."""
 
 
 def indexed(text: str, role: str = "", tools: str = "") -> str:
-    """The words of the index for a message, with marks for its language, role and tools (names with blanks between them)."""
+    """The words of the index for a message, separated by blanks, with marks for its language, `role` and `tools`; both are names
+    with blanks between them."""
     names = dict.fromkeys(_SPELLED_NAME.findall(text))
     language = _language([name.lower() for name in islice(names, _MAX_LANGUAGE_WORDS)])
     found: dict[str, None] = {mark("language", language): None}
@@ -114,39 +118,42 @@ def indexed(text: str, role: str = "", tools: str = "") -> str:
 
 
 def mark(kind: str, value: str) -> str:
-    """One word of the index for a fact beside the text."""
+    """The word of the index that marks a message's `kind` (`language`, `role`, `tool`) as `value`."""
     return MARK + kind + re.sub(r"[\W_]", "", value).lower()
 
 
 def forms(name: str, language: str = "english") -> dict[str, None]:
-    """The words of the index for a word or an identifier as it is written: its stem; or its parts and the whole of it, whichever
-    way they are joined (`keepRecent`, `keep_recent`). None for function words. Without a language: its words as they are."""
-    comes_again = name.isalpha()  # numbers and sums seldom do
-    return _remembered(name, language) if comes_again else _forms(name, language)
+    """The words of the index for a word or an identifier: its stem, or the stems of its parts and the whole, the same for every
+    way of writing it (`keepRecent`, `keep_recent`). Empty for function words. An empty `language` means no stemming."""
+    may_recur = name.isalpha()  # numbers and hashes seldom do, and would push words out of the cache
+    return _remembered(name, language) if may_recur else _forms(name, language)
 
 
 def _forms(name: str, language: str) -> dict[str, None]:
+    """What `forms` returns, computed."""
     pieces = [piece.lower() for piece in _SEAM.split(name) if piece]
     whole = "".join(pieces)
     if len(whole) > 4 * _MAX_WORD_LETTERS:
         return {}
-    told = [stem(piece, language) for piece in pieces if not empty(piece, language)]
+    words = [stem(piece, language) for piece in pieces if not empty(piece, language)]
     if len(pieces) > 1:
-        told.append(whole)
-    return dict.fromkeys(apart(word) for word in told)
+        words.append(whole)
+    return dict.fromkeys(apart(word) for word in words)
 
 
 _remembered = lru_cache(maxsize=10_000)(_forms)
 
 
 def _language(words: Sequence[str]) -> str:
-    said = set(words)
-    return max(LANGUAGES, key=lambda language: len(said & _STOP[language]))
+    """The language with the most function words among these words."""
+    distinct = set(words)
+    return max(LANGUAGES, key=lambda language: len(distinct & _STOP[language]))
 
 
 @cache
 def _stemmer(language: str) -> Any:
-    """Of one language, for its package loads all 36 at once, which is 3 MB: it stands there without having been run."""
+    """The stemmer of one language. Importing `snowballstemmer` would load all 36 languages (3 MB), so an empty module takes the
+    place of the package, and only the language's own module is imported."""
     package = find_spec("snowballstemmer")
     assert package
     sys.modules.setdefault(package.name, module_from_spec(package))

@@ -1,6 +1,7 @@
-"""The gauge of a stored session before the first look at it: the figures it closed with, else estimates by length.
+"""The gauge (how full the window is, by section) of a session that was just opened, until its messages have been counted: the
+figures it was closed with, or else an estimate by the length of its texts.
 
-Knows no model and no counter.
+Knows no model and no token counter.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from ctxchat.core.ledger import Ledger
 from ctxchat.core.sections import section_of
 
 CHARS_A_TOKEN = 4
-"""Characters of a token, for a first guess."""
+"""Characters per token, for a first guess."""
 
 
 def stored_usage(empty: ContextUsage, state: SessionState, off: float) -> ContextUsage:
-    """The total and the parts a session closed with. One that was imported, or that an older version wrote, knows the total only,
-    which is shared out by the length of what is there; where nothing was ever measured, the total is estimated by it as well.
-    `empty` is the gauge of an empty view, `off` the tokens by which the total may be off."""
+    """The gauge of a stored session: the total and the parts by section that it was closed with.
+
+    A session that was imported or written by an older version knows only its total, which is divided by the length of the texts
+    in each section. Where nothing was measured, the total is estimated by length, too. `empty` is the gauge of an empty view,
+    `off` the tokens by which the total may be wrong.
+    """
     used, parts = state.used, state.parts
     if not used or sum(parts.values()) != used:
         lengths = _lengths_of(state.ledger)
@@ -43,7 +47,7 @@ def stored_usage(empty: ContextUsage, state: SessionState, off: float) -> Contex
 
 
 def _lengths_of(ledger: Ledger) -> Counter[str]:
-    """Characters of what a view would show, by section."""
+    """The characters that a view would show, by section."""
     lengths = Counter[str]()
     for entry in ledger.live():
         for message in entry.group.messages if entry.group and entry.group.kind != "system" else ():

@@ -1,6 +1,7 @@
-"""Counting tokens: what a message, a tool or a text weighs, in all and by kind.
+"""Counts the tokens of texts, messages and tools, in total and by kind of text (a `Mix`), and remembers the counts of messages.
 
-Knows no tokenizer: a counter is handed in (`ctxchat.models.tokenizers` has the real ones). Counts are cached per message.
+Knows no tokenizer: the function that counts a text is passed in (`ctxchat.models.tokenizers` has the real ones). The kinds are
+those for which calibration learns how a server's counts differ from ours.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ from ctxchat.core.calibration import Mix, total
 from ctxchat.core.messages import Image, Message, Opaque, Text
 
 Count = Callable[[str], int]
-"""Text in, tokens out. Never raises and never stalls, whatever the text."""
+"""A function from a text to its tokens. Never raises and is never slow, whatever the text."""
 
 CountImage = Callable[[int, int], int]
-"""Width and height in pixels in, tokens out; 0 for a model that is shown none, but words in their place."""
+"""A function from width and height in pixels to tokens; 0 for a model that takes no images and is shown a short text instead."""
 
 MESSAGE_OVERHEAD_TOKENS = 4
-"""Tokens a message costs beyond its words: role and delimiters (OpenAI's cookbook says 3 to 4)."""
+"""Tokens of a message besides its text: role and delimiters (OpenAI's cookbook says 3 to 4)."""
 
 TOOL_OVERHEAD_TOKENS = 8
-"""Tokens a tool schema costs beyond its JSON text, from llama.cpp's and OpenAI's templates."""
+"""Tokens of a tool besides its schema's JSON text, from llama.cpp's and OpenAI's templates."""
 
 _BEYOND = re.compile("[\u0370-\U0010ffff]+")
+"""Matches characters beyond the Latin alphabets."""
 _HAN = re.compile("[\u2e80-\u2fff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
 _KANA = re.compile("[\u3040-\u30ff\u31f0-\u31ff]+")
 _DIGITS = b"0123456789"
@@ -35,7 +37,8 @@ _EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
 
 
 def rough_count(text: str) -> int:
-    """An estimate without a tokenizer that errs upward: three ASCII characters, or less than one other, a token."""
+    """An estimate of a text's tokens without a tokenizer, rather too high than too low: a token for three ASCII characters or for
+    less than one other character."""
     narrow = len(text.encode("ascii", "ignore"))
     wide = len(text) - narrow
     emoji = sum(1 for _ in _EMOJI.finditer(text)) if wide else 0
@@ -43,7 +46,7 @@ def rough_count(text: str) -> int:
 
 
 def image_tokens(width: int, height: int) -> int:
-    """What an image costs by its size in pixels, by the tile rule OpenAI documents (85 + 170 a 512-pixel tile).
+    """The tokens of an image by its size in pixels, by OpenAI's rule (85, and 170 for each tile of 512 pixels).
 
     An image of unknown size counts as a large square one, 765. The bytes of the image never matter.
     """
@@ -55,7 +58,8 @@ def image_tokens(width: int, height: int) -> int:
 
 
 class TokenCounter:
-    """Raw token counts with one counter, remembered per message. The only state is the memory of what was counted."""
+    """Counts tokens with one function and remembers the counts of messages, which is its only state. The counts are raw: ours,
+    not corrected by what a server counts."""
 
     def __init__(self, count: Count = rough_count, image: CountImage = image_tokens) -> None:
         self._count = count
@@ -68,7 +72,7 @@ class TokenCounter:
         return self._count(text) if text else 0
 
     def text_mix(self, text: str) -> Mix:
-        """As `text`, by kind."""
+        """Like `count_text`, by kind of text."""
         raw = self.count_text(text)
         beyond = "" if text.isascii() else "".join(_BEYOND.findall(text))
         wide = min(raw, self._count(beyond)) if beyond else 0
@@ -90,7 +94,7 @@ class TokenCounter:
         return self._fixed(text).raw
 
     def knows(self, text: str) -> bool:
-        """`fixed` has counted this text before."""
+        """True for a text that `fixed` has counted before."""
         return text in self._texts
 
     def tool(self, schema: str) -> int:
@@ -98,29 +102,30 @@ class TokenCounter:
         return self.fixed(schema) + TOOL_OVERHEAD_TOKENS
 
     def message(self, message: Message) -> int:
-        """Tokens of one message: words, call names and arguments, reasoning, images, overhead."""
+        """Tokens of one message: text, names and arguments of calls, reasoning, images, and what is added around a message."""
         return self.mix(message).raw
 
     def mix(self, message: Message) -> Mix:
-        """As `message`, by kind."""
+        """Like `message`, by kind of text."""
         known = self._messages.get(message)
         if known is None:
             known = self._messages[message] = self.draft_mix(message)
         return known
 
     def forget_images(self) -> None:
-        """Count messages with images anew: whether the model is shown them may be known only now."""
+        """Forget the counts of messages with images, which change when it becomes known whether the model takes images."""
         for message in list(self._messages):
             if any(isinstance(part, Image) for part in message.content):
                 self._messages.pop(message, None)
 
     def forget_all_but(self, messages: Iterable[Message]) -> None:
-        """Remember the counts of these messages only: of those that left the view for good they would pile up with the record."""
+        """Forget all counts but those of these messages, so that memory does not grow with messages that are no longer in
+        view."""
         known = self._messages
         self._messages = {message: known[message] for message in messages if message in known}
 
     def draft_mix(self, message: Message) -> Mix:
-        """As `mix`, for a message that is not kept, such as a draft; not remembered."""
+        """Like `mix`, but not remembered: for a message that changes, such as a draft."""
         if message.empty and not message.reasoning:
             return Mix()
         parts = [Mix(MESSAGE_OVERHEAD_TOKENS * (1 + len(message.calls))), self.text_mix(message.name)]
@@ -135,11 +140,12 @@ class TokenCounter:
         return total(parts)
 
     def part(self, part: Text | Image | Opaque) -> int:
-        """Tokens of one part of a message. Texts that came along as files are remembered: they are counted with every key."""
+        """Tokens of one part of a message. Texts of attached files are remembered, since a draft's are counted at every key
+        press."""
         return self.part_mix(part).raw
 
     def part_mix(self, part: Text | Image | Opaque) -> Mix:
-        """As `part`, by kind."""
+        """Like `part`, by kind of text."""
         match part:
             case Text(name=name):
                 return self._fixed(part.words) if name else self.text_mix(part.text)
@@ -163,13 +169,13 @@ def _characters(runs: re.Pattern[str], text: str) -> int:
 
 
 def apportion(total: int, weights: Sequence[int]) -> list[int]:
-    """Whole numbers in the proportion of `weights` that add up to `total` exactly (largest remainder)."""
+    """Whole numbers in proportion to `weights` whose sum is exactly `total` (largest remainder method)."""
     whole = sum(weights)
     if whole <= 0:
         return [0 for _ in weights]
     exact = [total * w / whole for w in weights]
     parts = [math.floor(x) for x in exact]
-    by_rest = sorted(range(len(weights)), key=lambda i: (parts[i] - exact[i], i))
-    for i in by_rest[: total - sum(parts)]:
+    by_remainder = sorted(range(len(weights)), key=lambda i: (parts[i] - exact[i], i))
+    for i in by_remainder[: total - sum(parts)]:
         parts[i] += 1
     return parts

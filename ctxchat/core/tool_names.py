@@ -1,4 +1,5 @@
-"""What our tools are called in Claude Code, whose names stand in the hooks, agents and rules that others publish. Pure."""
+"""Translates names of tools and of their arguments between ours and Claude Code's, since hooks, agents and rules that others
+publish use the latter. Pure."""
 
 from __future__ import annotations
 
@@ -27,45 +28,47 @@ CLAUDE_NAMES: Mapping[str, str] = {
     ASK_USER: "AskUserQuestion",
     "skill": "Skill",
 }
-"""Their name by ours."""
+"""Claude Code's name of each of our tools."""
 
-_ALSO: Mapping[str, str] = {
+_OTHER_NAMES: Mapping[str, str] = {
     "MultiEdit": "edit_file",
     "NotebookEdit": "edit_file",
     "Task": DELEGATE,
     "View": "read_file",
 }
 
-_FIELDS: Mapping[str, Mapping[str, str]] = {
+"""Our tool for further names of Claude Code, old ones among them."""
+
+_ARGUMENT_NAMES: Mapping[str, Mapping[str, str]] = {
     "read_file": {"path": "file_path", "start_line": "offset"},
     "write_file": {"path": "file_path"},
     "edit_file": {"path": "file_path", "old": "old_string", "new": "new_string"},
     DELEGATE: {"task": "prompt", "agent": "subagent_type"},
     "skill": {"name": "skill"},
 }
-"""Their name of an argument by ours, where the two differ."""
+"""For each of our tools, Claude Code's names of those arguments that have another name there."""
 
 
 def claude_name(tool: str) -> str:
-    """What Claude Code calls a tool of ours; a server's tool as `mcp__server__tool`."""
+    """Claude Code's name of one of our tools; that of an MCP server's tool is `mcp__server__tool`."""
     return CLAUDE_NAMES.get(tool) or (f"mcp__{tool}" if "__" in tool else tool)
 
 
 def our_name(tool: str) -> str:
-    """What we call a tool of Claude Code's; empty for one we have not."""
+    """Our name of one of Claude Code's tools; empty where we have no such tool."""
     if tool.startswith("mcp__"):
         return tool.removeprefix("mcp__")
     ours = {theirs: name for name, theirs in CLAUDE_NAMES.items()}
-    return ours.get(tool) or _ALSO.get(tool, "")
+    return ours.get(tool) or _OTHER_NAMES.get(tool, "")
 
 
 def claude_arguments(tool: str, arguments: Mapping[str, object]) -> dict[str, object]:
-    """A call's arguments under Claude Code's names."""
-    names = _FIELDS.get(tool, {})
+    """The arguments of a call of our tool `tool` under Claude Code's names."""
+    names = _ARGUMENT_NAMES.get(tool, {})
     return {names.get(name, name): value for name, value in arguments.items()}
 
 
 def our_arguments(tool: str, arguments: Mapping[str, object]) -> dict[str, object]:
-    """The way back."""
-    names = {theirs: ours for ours, theirs in _FIELDS.get(tool, {}).items()}
+    """The arguments of a call under our names; `tool` is our name, the arguments have Claude Code's."""
+    names = {theirs: ours for ours, theirs in _ARGUMENT_NAMES.get(tool, {}).items()}
     return {names.get(name, name): value for name, value in arguments.items()}

@@ -1,5 +1,9 @@
-"""Which tools are described in a request: all of ours, and those of MCP servers up to a share of the window. The others are named
-only, and found and called on demand. Pure; knows no server."""
+"""Decides which tools are described in a request: all of our own, and those of MCP servers as long as they take no more than a
+share of the window. Of the others the model is told the names; it finds their descriptions with `find_tools` and calls them with
+`call_tool`.
+
+The head is what precedes the conversation in each request, the tools included. Pure; knows no server.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +15,29 @@ import msgspec
 from ctxchat.core.head import ToolSpec
 
 ON_DEMAND = "tools on demand"
-"""The source of the names of tools whose descriptions are not sent."""
+"""The name of the context source that lists the tools whose descriptions are not sent."""
 
 FIND_TOOL = "find_tools"
-"""The tool that looks for them."""
+"""The tool by which the model finds the descriptions of tools."""
 
 CALL_TOOL = "call_tool"
-"""The tool by which tools are called that are not in the head."""
+"""The tool by which the model calls tools that are not in the head."""
 
 MAX_TOOLS_SHARE, MAX_TOOLS_TOKENS = 0.1, 10_000
-"""Of what a prompt may hold, and in tokens, for the descriptions of all servers' tools together."""
+"""The most that the descriptions of all servers' tools may take: a share of the limit of a prompt, and tokens; the lower
+counts."""
 
 SMALL_SERVERS_TOKENS = 1_000
-"""For those of the smallest servers, which are sent even where all together take more than that."""
+"""Where they take more than that: the tokens for the smallest servers' tools, which are sent all the same."""
 
 MAX_NAMES_TOKENS = 1_500
-"""For the names of the others."""
+"""The most tokens for the list of the other tools."""
 
 MAX_LINE_CHARS = 80
-"""Characters of a description that stand beside a name."""
+"""Characters of a description beside a name in that list."""
 
 BETWEEN = "__"
-"""Between a server's name and its tool's."""
+"""Separates the server's name from the tool's in the name of a server's tool."""
 
 _OPENING = (
     f"Further tools, not described here: find out what they take with {FIND_TOOL}, run them with {CALL_TOOL}, or by their own "
@@ -40,11 +45,12 @@ _OPENING = (
 )
 
 _FOUND = f"[call them with {CALL_TOOL}(name, arguments)]"
-"""The first line of what is told of tools that were found."""
+"""The first line of a result of `find_tools`."""
 
 
 class Afforded(msgspec.Struct, frozen=True):
-    """The tools that are sent with their descriptions, and what the head says of the others, empty where there are none."""
+    """The `tools` that are sent with their descriptions, and the list of the others for the head (`on_demand`; empty for
+    none)."""
 
     tools: tuple[ToolSpec, ...] = ()
     on_demand: str = ""
@@ -57,8 +63,12 @@ def afford(
     limit: int,
     told: Collection[str] = (),
 ) -> Afforded:
-    """Share out a prompt of `limit` tokens, in the order of the tools. Our own are sent, and so are those that the model was
-    `told` of: what was sent stays. Of servers all are, where they fit; else the smallest servers."""
+    """Which tools to describe in a prompt of at most `limit` tokens, in their order.
+
+    Our own are always described, and so are those that the model was `told` of before (by name), since a head that was sent is
+    not changed. Of the servers' tools all are, where they fit; else those of the smallest servers. `weigh` gives the tokens of a
+    tool, `count` those of a text.
+    """
     servers: dict[str, list[ToolSpec]] = {}
     room = float(min(limit * MAX_TOOLS_SHARE, MAX_TOOLS_TOKENS))
     for tool in tools:
@@ -75,14 +85,14 @@ def afford(
         room -= weights[server]
         if room < 0:
             named[server] = servers[server]
-    gone = {tool.name for theirs in named.values() for tool in theirs}
+    named_only = {tool.name for theirs in named.values() for tool in theirs}
     most = min(limit * MAX_TOOLS_SHARE, MAX_NAMES_TOKENS)
     text = next((text for text in _listings(named) if count(text) <= most), "") if named else ""
-    return Afforded(tuple(tool for tool in tools if tool.name not in gone), text)
+    return Afforded(tuple(tool for tool in tools if tool.name not in named_only), text)
 
 
 def _listings(servers: Mapping[str, Sequence[ToolSpec]]) -> Iterator[str]:
-    """What can be said of these tools, from the longest to the shortest."""
+    """Lists of these servers' tools, from the most detailed (a line with a description each) to the shortest (their number)."""
     names = {server: [tool.name.partition(BETWEEN)[2] for tool in servers[server]] for server in sorted(servers)}
     tools = sorted((tool for theirs in servers.values() for tool in theirs), key=lambda tool: tool.name)
     yield "\n".join([_OPENING, *(f"- {tool.name}: {first_line(tool.description)}" for tool in tools)])
@@ -98,19 +108,19 @@ def _listings(servers: Mapping[str, Sequence[ToolSpec]]) -> Iterator[str]:
 
 
 def first_line(description: str) -> str:
-    """What a tool does, in some words of its description."""
+    """The first sentence of a tool's description, cut to `MAX_LINE_CHARS`."""
     text = " ".join(description.split())
     sentence = re.split(r"\. (?=[^a-z])", text, maxsplit=1)[0]  # not behind "e.g."
     return sentence if len(sentence) <= MAX_LINE_CHARS else f"{sentence[: MAX_LINE_CHARS - 1]}…"
 
 
 def description(found: Sequence[ToolSpec]) -> str:
-    """What a model is told of tools that were found: one a line, whole."""
+    """The result of `find_tools` for these tools: a line to begin with, and then the schema of each on a line."""
     return "\n".join([_FOUND, *(tool.schema for tool in found)])
 
 
 def described_in(text: str) -> tuple[ToolSpec, ...]:
-    """The tools of such a text; none where it holds anything else besides."""
+    """The tools in a text that `description` wrote; none for any other text."""
     first, _, rest = text.partition("\n")
     if first != _FOUND:
         return ()
