@@ -39,7 +39,7 @@ from ctxchat.models.discovery import FoundModel, Offer
 from ctxchat.tools.catalogue import standard_tools
 from ctxchat.tools.mcp.server import ServerRow
 from ctxchat.tools.sandbox import Sandbox
-from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.app import AppFiles, CtxchatApp, Runtime
 from ctxchat.tui.chat.composer import Composer
 from ctxchat.tui.chat.edges import HeaderState
 from ctxchat.tui.chat.offers import FirstChoice
@@ -552,10 +552,8 @@ async def drawn(picture: Picture, size: tuple[int, int] | None = None, theme: st
             DemoServices(desk.session),
             Settings(theme=theme),
             load_themes().themes,
-            loaded=read(),
-            load_settings=read,
-            settings_file=file,
-            now=count().__next__,  # time flies: a question takes its answer as soon as it is seen
+            files=AppFiles(loaded=read(), load_settings=read, settings_file=file),
+            runtime=Runtime(now=count().__next__),
         )
         async with app.run_test(size=size or picture.size or (120, 36), notifications=True) as pilot:
             await app.workers.wait_for_complete()

@@ -14,7 +14,7 @@ from ctxchat.bootstrap.lazy_program import LazyProgram
 from ctxchat.cli.ending import written_down
 from ctxchat.config import paths
 from ctxchat.config.themes import load_themes
-from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.app import AppFiles, CtxchatApp, Runtime
 from ctxchat.tui.terminal.first_frame import FirstFrame, in_browser
 
 ENDING_TIMEOUT_S = 7.0
@@ -34,14 +34,15 @@ def run(program: LazyProgram, session: str, first: FirstFrame, *, tour: bool = F
         program.settings,
         themes.themes,
         session_id=session,
-        loaded=program.loaded,
-        load_settings=program.load_settings,
-        settings_file=program.settings_file,
-        history_file=paths.data_dir() / "history.txt",
-        data_folder=paths.data_dir(),
-        notices=[p.text for p in themes.problems],
-        driver=_driver(first),
-        write_down=written_down,
+        files=AppFiles(
+            loaded=program.loaded,
+            load_settings=program.load_settings,
+            settings_file=program.settings_file,
+            history_file=paths.data_dir() / "history.txt",
+            data_folder=paths.data_dir(),
+            problems=tuple(p.text for p in themes.problems),
+        ),
+        runtime=Runtime(driver=_driver(first), write_down=written_down),
     )
     if tour:
         from ctxchat.tui.guide import Guide

@@ -14,6 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
 from rich.segment import Segment, Segments
 from rich.text import Text
 from textual import work
@@ -91,14 +92,39 @@ MAX_FAULTS = 20
 """Unexpected exceptions in one run after which the interface ends: code that fails with every frame would go on failing."""
 
 
-class CtxchatApp(InOrder):
-    """The Textual application: routes keys, commands and messages of widgets to the code that handles them.
+class AppFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """The files that the app itself reads and writes.
 
-    `history_file` stores earlier inputs, `data_folder` the drafts; `loaded` are the settings with their files (None: edits of
-    them are not followed), `load_settings` reads them again. `write_down` logs an unexpected exception and returns a sentence
-    that says where; without it such an exception ends the app with a traceback. `follow_interval` are the seconds between two
-    imports of other agents' sessions, at least.
+    `loaded` are the settings with their files (None: edits of them are not followed), `load_settings` reads them again, dialogs
+    write to `settings_file`, themes of the person's own are in `settings_folder`; None for the usual ones. `history_file` stores
+    earlier inputs, `data_folder` drafts; None keeps none. `problems` are sentences on what is wrong with themes.
     """
+
+    loaded: Loaded | None = None
+    load_settings: Callable[[], Loaded] | None = None
+    settings_file: Path | None = None
+    settings_folder: Path | None = None
+    history_file: Path | None = None
+    data_folder: Path | None = None
+    problems: tuple[str, ...] = ()
+
+
+class Runtime(msgspec.Struct, frozen=True, kw_only=True):
+    """What the app runs on.
+
+    `driver` speaks to the terminal (None: Textual's own), `now` is a steadily rising count of seconds. `write_down` logs an
+    unexpected exception and returns a sentence that says where; without it such an exception ends the app with a traceback.
+    `follow_interval` are the seconds between two imports of other agents' sessions, at least.
+    """
+
+    driver: Any = None
+    now: Callable[[], float] = monotonic
+    write_down: Callable[[Exception], str] | None = None
+    follow_interval: float = FOLLOW_INTERVAL_S
+
+
+class CtxchatApp(InOrder):
+    """The Textual application: routes keys, commands and messages of widgets to the code that handles them."""
 
     TITLE = "ctxchat"
     COMMANDS = {commands.CommandSource}
@@ -111,47 +137,42 @@ class CtxchatApp(InOrder):
         themes: Mapping[str, Theme],
         *,
         session_id: str = "",
-        loaded: Loaded | None = None,
-        history_file: Path | None = None,
-        data_folder: Path | None = None,
-        notices: Sequence[str] = (),
-        load_settings: Callable[[], Loaded] | None = None,
-        settings_file: Path | None = None,
-        settings_folder: Path | None = None,
-        driver: Any = None,
-        now: Callable[[], float] = monotonic,
-        write_down: Callable[[Exception], str] | None = None,
-        follow_interval: float = FOLLOW_INTERVAL_S,
+        files: AppFiles | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
-        super().__init__([textual_theme(theme) for theme in themes.values()], settings.theme, driver)
-        self.services, self.settings, self.now = services, settings, now
+        files, self._runtime = files or AppFiles(), runtime or Runtime()
+        super().__init__([textual_theme(theme) for theme in themes.values()], settings.theme, self._runtime.driver)
+        self.services, self.settings, self.now = services, settings, self._runtime.now
+        loaded = files.loaded
         self.keys: commands.Keys = loaded.keys.keys if loaded else commands.default_keys()
-        self.load_settings = load_settings or partial(effective.load_settings, services.workspace)
-        self.edits = Edits(self, self.load_settings, loaded, settings_folder or config_dir()) if loaded else None
-        self.settings_file = settings_file or user_file(config_dir())
+        self.load_settings = files.load_settings or partial(effective.load_settings, services.workspace)
+        self.edits = Edits(self, self.load_settings, loaded, files.settings_folder or config_dir()) if loaded else None
+        self.settings_file = files.settings_file or user_file(config_dir())
         self._session_id = session_id
-        self._notices = tuple(notices)
+        self._problems = files.problems
         self._opened = ""  # name of the command whose screen is over the chat, or is being opened
         self._opener: Worker[Any] | None = None
         self._waiting: set[Worker[Any]] = set()  # commands that wait until the session is open
         self._left: asyncio.Task[None] | None = None
-        self._others, self._follow_interval = importing.FollowedSessions(self), follow_interval
-        self._write_down, self._faults = write_down, 0
+        self._others = importing.FollowedSessions(self)
+        self._faults = 0
         self.chat = ChatScreen(
             services.workspace.name,
             self.keys,
-            InputHistory(history_file),
+            InputHistory(files.history_file),
             sandboxed=services.sandboxed,
-            show_reasoning=settings.interface.show_reasoning,
-            soft_mark=soft_mark(settings),
-            now=now,
+            now=self.now,
         )
-        self.chat.composer.prompt.edit_by(settings.interface.editing)
+        self.chat.follow(settings.interface, soft_mark(settings))
         self.chat.composer.workspace = services.workspace
         self.chat.composer.resources = MentionedResources(services)
         self.chat.composer.submit = self.submit
         self.controller = SessionController(
-            self.chat, services, self._alert, Drafts(data_folder), lambda: self.settings.interface.titles == "model"
+            self.chat,
+            services,
+            self._alert,
+            Drafts(files.data_folder),
+            lambda: self.settings.interface.titles == "model",
         )
         self.chat.composer.take_back = self.controller.take_back
         self._plain = self._bindings.copy()
@@ -199,7 +220,7 @@ class CtxchatApp(InOrder):
 
     async def _open_first(self) -> None:
         """After the first paint: open the session, then start the slow parts."""
-        opened = await starting.open_first(self, self._session_id, (*self._notices, *self.services.notices))
+        opened = await starting.open_first(self, self._session_id, (*self._problems, *self.services.notices))
         self.run_worker(partial(starting.list_files, self), group="files", exit_on_error=False)
         if opened:
             await starting.get_ready(self)
@@ -211,7 +232,7 @@ class CtxchatApp(InOrder):
 
     async def _follow_others(self) -> None:
         seconds = await self._others.look()
-        self.set_timer(max(self._follow_interval, FOLLOW_PAUSE_FACTOR * seconds), self._bring_in)
+        self.set_timer(max(self._runtime.follow_interval, FOLLOW_PAUSE_FACTOR * seconds), self._bring_in)
 
     async def action_quit(self) -> None:
         self.run_command(commands.BY_NAME["quit"])
@@ -280,7 +301,7 @@ class CtxchatApp(InOrder):
             if isinstance(error, CtxchatError):
                 self.chat.failed(error.text, error.hint)
             else:
-                written = self._write_down and isinstance(error, Exception) and self._write_down(error)
+                written = self._runtime.write_down and isinstance(error, Exception) and self._runtime.write_down(error)
                 where_logged = written or "This is a fault in ctxchat."
                 text = f"{type(error).__name__}: {one_line(str(error), 300)}"
                 self.chat.failed(text, f"{where_logged} The session is kept; you can go on.")
@@ -292,7 +313,7 @@ class CtxchatApp(InOrder):
     def _handle_exception(self, error: Exception) -> None:
         """Log and show an unexpected exception of a handler, a timer or a worker, and go on where that is possible. Without
         `write_down` (in tests) the app ends with a traceback, which is Textual's default."""
-        if self._write_down is None:
+        if self._runtime.write_down is None:
             super()._handle_exception(error)
             return
         if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
@@ -300,7 +321,7 @@ class CtxchatApp(InOrder):
         if self._exit and isinstance(error, NoMatches):
             return  # a screen that was still opening when the program ended is empty by now
         self._faults += 1
-        where_logged = self._write_down(error)
+        where_logged = self._runtime.write_down(error)
         exit_text = Segments([Segment(clean(f"ctxchat: {where_logged}\n"))])
         self._return_code = 1
         self._exit_renderables.append(exit_text)  # printed only if the app ends because of this

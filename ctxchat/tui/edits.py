@@ -110,11 +110,7 @@ class Edits:
                 screen.reread(loaded)
         session = app.controller.session
         agent = session.setup.agent if session else None
-        app.chat.follow(
-            show_reasoning=settings.interface.show_reasoning,
-            soft_mark=soft_mark(settings, agent),
-            editing=settings.interface.editing,
-        )
+        app.chat.follow(settings.interface, soft_mark(settings, agent))
         if session is None:
             return
         notices_before, break_before = session.setup.notices, break_words(session.context_usage)

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.events import ApprovalRequested
-from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.app import CtxchatApp, Runtime
 from ctxchat.tui.panels.panel import Confirm
 from ctxchat.tui.transcript.blocks import Block
 from tests.tui.fakes import FakeServices, FakeSession
@@ -34,7 +34,7 @@ async def chatting(
     tmp_path: Path, session: FakeSession, size: tuple[int, int] = (100, 30), **more
 ) -> AsyncIterator[tuple[CtxchatApp, Pilot[int]]]:
     services = more.pop("services", None) or FakeServices(tmp_path, session)
-    more.setdefault("now", count().__next__)  # time flies: a question is answered as soon as it is seen
+    more.setdefault("runtime", Runtime(now=count().__next__))  # a question is answered as soon as it is seen
     settings = more.pop("settings", Settings())
     app = more.pop("app", CtxchatApp)(services, settings, THEMES, **more)
     async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:

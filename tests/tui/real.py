@@ -17,7 +17,7 @@ from ctxchat.core.options import Options
 from ctxchat.core.permissions import Mode
 from ctxchat.core.ports import ModelPort, SummaryTask, ToolPort, WorkspaceFiles
 from ctxchat.core.prices import ModelPrices
-from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.app import CtxchatApp, Runtime
 from tests.agent.desk import Desk
 from tests.doubles.scripted import Script, ScriptedModel
 from tests.tui.chatting import THEMES, idle, until
@@ -80,7 +80,7 @@ async def talking(
     )
     for text in said:
         await desk.say(text)
-    app = CtxchatApp(FakeServices(tmp_path, desk.session), settings, THEMES, now=count().__next__)
+    app = CtxchatApp(FakeServices(tmp_path, desk.session), settings, THEMES, runtime=Runtime(now=count().__next__))
     async with app.run_test(size=size, notifications=True) as pilot:
         await until(pilot, lambda: app.session is not None)
         yield app, pilot, desk

@@ -17,7 +17,7 @@ from ctxchat.core.journal import Record
 from ctxchat.core.messages import Text
 from ctxchat.core.options import Options
 from ctxchat.models.discovery import FirstLook
-from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.app import CtxchatApp, Runtime
 from ctxchat.tui.chat.banner import Banner
 from ctxchat.tui.chat.offers import SuggestionPanel
 from ctxchat.tui.commands import BY_NAME
@@ -51,7 +51,7 @@ def opened(folder: Path, records: list[Record], window: int, **how: object) -> t
             Settings(),
             THEMES,
             session_id="s1",
-            now=count().__next__,
+            runtime=Runtime(now=count().__next__),
         ),
         desk,
         model,
@@ -117,7 +117,7 @@ async def test_a_key_that_needs_the_session_waits_for_it(tmp_path: Path) -> None
     _, desk, _ = opened(tmp_path, await stored(), 100_000)
     services = Slow(tmp_path, desk.session)
     services.go = asyncio.Event()
-    app = CtxchatApp(services, Settings(), THEMES, session_id="s1", now=count().__next__)
+    app = CtxchatApp(services, Settings(), THEMES, session_id="s1", runtime=Runtime(now=count().__next__))
     async with app.run_test(size=(100, 24), notifications=True) as pilot:
         app.run_command(BY_NAME["xray"])
         app.run_command(BY_NAME["archive"])
@@ -145,7 +145,7 @@ async def test_of_keys_that_wait_for_the_session_the_last_counts_and_esc_takes_i
     _, desk, _ = opened(tmp_path, await stored(), 100_000)
     services = Slow(tmp_path, desk.session)
     services.go = asyncio.Event()
-    app = CtxchatApp(services, Settings(), THEMES, session_id="s1", now=count().__next__)
+    app = CtxchatApp(services, Settings(), THEMES, session_id="s1", runtime=Runtime(now=count().__next__))
     async with app.run_test(size=(100, 24), notifications=True) as pilot:
         for key in keys:
             await pilot.press(key)

@@ -14,6 +14,7 @@ from ctxchat.core.errors import CtxchatError, StorageError
 from ctxchat.core.events import Stamped
 from ctxchat.core.messages import Image, Part, Text
 from ctxchat.core.permissions import Answer
+from ctxchat.tui.app import AppFiles
 from ctxchat.tui.chat.approval import ApprovalPanel
 from ctxchat.tui.chat.chips import Chip, Mentioned, MentionToAgree
 from ctxchat.tui.transcript.blocks import UserBlock
@@ -206,11 +207,11 @@ def test_no_image_and_no_program_are_told_with_a_remedy(tmp_path: Path) -> None:
 async def test_a_draft_is_there_again_after_a_kill(tmp_path: Path) -> None:
     data, left = tmp_path / "data", Draft("half a thought", (Picture("shot.png", SHOT, 64, 48), Pasted(1, "x" * 9_000)))
     session = FakeSession(id="0123456789ab")
-    async with chatting(tmp_path, session, data_folder=data) as (app, pilot):
+    async with chatting(tmp_path, session, files=AppFiles(data_folder=data)) as (app, pilot):
         app.chat.composer.put_back(left)
         await until(pilot, lambda: list(data.rglob("draft.json")))
         assert await Drafts(data).load_draft(session.id) == left  # what a process that was killed now would leave
-    async with chatting(tmp_path, session, data_folder=data) as (app, pilot):
+    async with chatting(tmp_path, session, files=AppFiles(data_folder=data)) as (app, pilot):
         await until(pilot, lambda: app.chat.composer.whole_draft == left)
         await pilot.press("enter")
         await until(pilot, lambda: session.sent == ["half a thought"])
@@ -220,7 +221,7 @@ async def test_a_draft_is_there_again_after_a_kill(tmp_path: Path) -> None:
 async def test_what_waits_is_unsent_too_and_what_went_out_is_not(tmp_path: Path) -> None:
     data = tmp_path / "data"
     session = FakeSession(lambda _: [Pause(), *reply("ok")], id="0123456789ab")
-    async with chatting(tmp_path, session, data_folder=data) as (_, pilot):
+    async with chatting(tmp_path, session, files=AppFiles(data_folder=data)) as (_, pilot):
         await pilot.press("a", "enter")
         await until(pilot, lambda: session.sent == ["a"])
         await pilot.press("b", "enter", "c")

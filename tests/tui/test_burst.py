@@ -7,7 +7,7 @@ from pathlib import Path
 from textual.events import Key, Paste
 
 from ctxchat.core.openai import to_wire
-from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.app import AppFiles, CtxchatApp
 from ctxchat.tui.unsent.draft import Draft, Drafts
 from tests.tui.chatting import chatting, until, words
 from tests.tui.fakes import FakeSession, Pause, reply
@@ -34,7 +34,7 @@ async def test_what_is_typed_behind_enter_begins_the_next_message(tmp_path: Path
 async def test_beside_a_turn_the_messages_wait_in_order_and_outlive_a_kill(tmp_path: Path) -> None:
     session = FakeSession(lambda _: [Pause(), *reply("ok")], id="0123456789ab")
     data = tmp_path / "data"
-    async with chatting(tmp_path, session, data_folder=data) as (app, pilot):
+    async with chatting(tmp_path, session, files=AppFiles(data_folder=data)) as (app, pilot):
         burst(app, "a\rb\rc\rd")
         await until(pilot, lambda: any(r"b\n\nc\n\nd" in file.read_text() for file in data.rglob("draft.json")))
         assert session.sent == ["a"] and app.chat.composer.draft == "d"

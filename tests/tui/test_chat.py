@@ -29,7 +29,7 @@ from ctxchat.core.events import (
 )
 from ctxchat.core.messages import Message
 from ctxchat.core.record import CompactionRecord
-from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.app import CtxchatApp, Runtime
 from ctxchat.tui.chat.approval import ApprovalPanel
 from ctxchat.tui.chat.chips import Chip
 from ctxchat.tui.panels.archive import ArchiveScreen
@@ -418,7 +418,7 @@ async def test_retries_count_down_and_are_marked_when_over(tmp_path: Path) -> No
 async def test_leaving_stops_the_turn_and_gives_the_session_free(tmp_path: Path) -> None:
     session = FakeSession(lambda _: [TextDelta("half"), Pause()])
     services = FakeServices(tmp_path, session)
-    app = CtxchatApp(services, Settings(), {}, now=count().__next__)
+    app = CtxchatApp(services, Settings(), {}, runtime=Runtime(now=count().__next__))
     async with app.run_test() as pilot:
         await until(pilot, lambda: app.session is not None)
         await pilot.press("x", "enter")

@@ -24,6 +24,7 @@ from ctxchat.core.openai import to_wire
 from ctxchat.core.options import AutoCold, Options
 from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile
+from ctxchat.tui.app import AppFiles
 from ctxchat.tui.chat.chips import Chip
 from ctxchat.tui.chat.completion import Wanted, command_choices, completable, file_choices
 from ctxchat.tui.chat.composer import draft_line
@@ -163,7 +164,7 @@ async def test_the_editor_grows_to_eight_lines(tmp_path: Path) -> None:
 async def test_history_walks_at_the_edges_and_keeps_the_draft(tmp_path: Path) -> None:
     file = tmp_path / "history" / "one.jsonl"
     session = FakeSession()
-    async with chatting(tmp_path, session, history_file=file) as (app, pilot):
+    async with chatting(tmp_path, session, files=AppFiles(history_file=file)) as (app, pilot):
         await pilot.press(*"first", "enter", *"second", "enter")
         await until(pilot, lambda: session.sent == ["first", "second"])
         prompt = app.chat.composer.prompt

@@ -15,7 +15,7 @@ from ctxchat.config import trust
 from ctxchat.config.effective import Loaded, load_settings
 from ctxchat.config.themes import load_themes
 from ctxchat.tools.mcp.server import ServerRow
-from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.app import AppFiles, CtxchatApp, Runtime
 from ctxchat.tui.panels.help import HelpScreen
 from ctxchat.tui.panels.keys import AskKey, KeysScreen
 from ctxchat.tui.panels.settings import SettingsScreen
@@ -46,11 +46,10 @@ class Home:
             self.services,
             loaded.settings,
             load_themes(self.config).themes,
-            loaded=loaded,
-            load_settings=self.load,
-            settings_file=self.file,
-            settings_folder=self.config,
-            now=count().__next__,
+            files=AppFiles(
+                loaded=loaded, load_settings=self.load, settings_file=self.file, settings_folder=self.config
+            ),
+            runtime=Runtime(now=count().__next__),
         )
 
 

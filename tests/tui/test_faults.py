@@ -13,7 +13,7 @@ from textual.css.query import NoMatches
 from textual.events import Key
 from textual.widgets import Static
 
-from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.app import CtxchatApp, Runtime
 from ctxchat.tui.panels.panel import Panel
 from tests.tui.chatting import chatting, words
 from tests.tui.fakes import FakeSession
@@ -48,7 +48,7 @@ class Broken(Panel[None]):
 async def test_a_screen_in_which_something_failed_goes_and_the_chat_stays(tmp_path: Path) -> None:
     told: list[str] = []
     async with chatting(
-        tmp_path, FakeSession(), write_down=lambda e: told.append(repr(e)) or "It is in the log."
+        tmp_path, FakeSession(), runtime=Runtime(write_down=lambda e: told.append(repr(e)) or "It is in the log.")
     ) as there:
         app, pilot = there
         await pilot.press(*"half a ")
@@ -78,7 +78,10 @@ async def test_where_nobody_writes_faults_down_they_are_raised(tmp_path: Path) -
 
 async def test_a_screen_that_was_on_its_way_when_the_program_left_is_no_fault(tmp_path: Path) -> None:
     told: list[str] = []
-    async with chatting(tmp_path, FakeSession(), write_down=lambda e: told.append(repr(e)) or "") as (app, _):
+    async with chatting(tmp_path, FakeSession(), runtime=Runtime(write_down=lambda e: told.append(repr(e)) or "")) as (
+        app,
+        _,
+    ):
         app.exit(0)
         app._handle_exception(NoMatches("'#rows' of a screen that Textual has not filled, and will not any more"))
         assert (told, app.return_code) == ([], 0)

@@ -25,11 +25,12 @@ with FirstFrame() as first:
         raise SystemExit("broken on the way")
     from pathlib import Path
     from ctxchat.config.schema import Settings
-    from ctxchat.tui.app import CtxchatApp
+    from ctxchat.tui.app import CtxchatApp, Runtime
     from ctxchat.tui.terminal.driver import Terminal
     from functools import partial
     from tests.tui.fakes import FakeServices, FakeSession
-    app = CtxchatApp(FakeServices(Path(sys.argv[1]), FakeSession()), Settings(), {}, driver=partial(Terminal, first=first))
+    runtime = Runtime(driver=partial(Terminal, first=first))
+    app = CtxchatApp(FakeServices(Path(sys.argv[1]), FakeSession()), Settings(), {}, runtime=runtime)
     first.hand_over()
     app.run()
 print("left", [m for m in ("litellm", "tiktoken") if m in sys.modules])

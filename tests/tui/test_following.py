@@ -9,7 +9,7 @@ import pytest
 from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.lazy_program import LazyProgram
 from ctxchat.storage import sessions
-from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.app import AppFiles, CtxchatApp, Runtime
 from tests.importing import wild
 from tests.importing.conftest import put
 from tests.tui.chatting import THEMES, until
@@ -31,7 +31,9 @@ async def test_a_session_that_grows_while_the_interface_is_open_is_there_once(ho
     file = put(home / ".claude/projects/p/a.jsonl", lines[:3])
     put(home / ".claude/projects/p/broken.jsonl", []).write_bytes(b'{"type": "user", "sessionId"\n\xff\xfe{')
     program = LazyProgram(Flags(cwd=str(home / "work")))
-    app = CtxchatApp(program, program.settings, THEMES, loaded=program.loaded, follow_interval=0.05)
+    app = CtxchatApp(
+        program, program.settings, THEMES, files=AppFiles(loaded=program.loaded), runtime=Runtime(follow_interval=0.05)
+    )
     async with app.run_test() as pilot:
         database = (await program.program()).database
 

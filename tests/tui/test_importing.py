@@ -17,7 +17,7 @@ from ctxchat.config.schema import Settings
 from ctxchat.config.schema.program import SessionSettings
 from ctxchat.core.errors import CtxchatError
 from ctxchat.importing.outcome import Importable, Imported, ImportNews, ReadSoFar, importable
-from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.app import AppFiles, CtxchatApp, Runtime
 from ctxchat.tui.chat.offers import ImportLine, ImportOffer
 from ctxchat.tui.transcript.blocks import NoticeBlock
 from tests.tui.chatting import said, until, words
@@ -259,7 +259,13 @@ async def following(
     tmp_path: Path, services: FakeServices, settings: Settings = FOLLOW
 ) -> AsyncIterator[tuple[CtxchatApp, Pilot[int]]]:
     """An interface that looks for new sessions all the time."""
-    app = CtxchatApp(services, settings, THEMES, settings_file=tmp_path / "config.toml", follow_interval=0.01)
+    app = CtxchatApp(
+        services,
+        settings,
+        THEMES,
+        files=AppFiles(settings_file=tmp_path / "config.toml"),
+        runtime=Runtime(follow_interval=0.01),
+    )
     async with app.run_test(size=(100, 30), notifications=True) as pilot:
         yield app, pilot
 

@@ -15,7 +15,7 @@ from ctxchat.bootstrap.program import Program
 from ctxchat.config.themes import load_themes
 from ctxchat.models.discovery import FoundModel, Offer
 from ctxchat.storage import chat_import
-from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.app import CtxchatApp, Runtime
 from ctxchat.tui.chat.offers import FirstChoice
 from ctxchat.tui.panels.search import SearchScreen
 from ctxchat.tui.panels.search_results import SearchResults
@@ -49,7 +49,11 @@ async def opened(home: Home, *titles: str) -> AsyncIterator[tuple[CtxchatApp, Pi
     async with Program.started(Flags(cwd=str(home.work), model="offline/assistant")) as program:
         ids = [chat_import.import_file(program.database, file, title) for title in titles]
         app = CtxchatApp(
-            program, program.settings, load_themes(home.settings).themes, session_id=ids[0], now=count().__next__
+            program,
+            program.settings,
+            load_themes(home.settings).themes,
+            session_id=ids[0],
+            runtime=Runtime(now=count().__next__),
         )
         async with app.run_test(size=(100, 30)) as pilot:
             await until(pilot, lambda: app.session is not None and app.session.context_usage.tokens("user") > 0)

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from ctxchat.config.schema import Settings
 from ctxchat.config.themes import load_themes
 from ctxchat.core.events import ApprovalRequested, ReasoningDelta, TextDelta, ToolFinished, ToolStarted
-from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.app import CtxchatApp, Runtime
 from ctxchat.tui.chat.approval import ApprovalPanel
 from tests.tui.chatting import until, words
 from tests.tui.fakes import FakeServices, FakeSession, Pause, Step, reply
@@ -55,7 +55,10 @@ def app_with(folder: Path, steps: list[Step], theme: str = "dark") -> CtxchatApp
     (workspace / "README.md").write_text("")
     session = FakeSession(lambda _: steps, title="harbour-logger")
     return CtxchatApp(
-        FakeServices(workspace, session), Settings(theme=theme), load_themes(folder).themes, now=count().__next__
+        FakeServices(workspace, session),
+        Settings(theme=theme),
+        load_themes(folder).themes,
+        runtime=Runtime(now=count().__next__),
     )
 
 

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.core.events import ApprovalRequested, CompactionSuggested, QuestionAsked
 from ctxchat.core.permissions import Answer, Grant
-from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.app import CtxchatApp, Runtime
 from ctxchat.tui.chat.asked import AFTER_TAB_S, KEY_PAUSE_S, Asked
 from ctxchat.tui.panels.panel import CONFIRM_PAUSE_S, Confirm
 from ctxchat.tui.panels.trust import TrustScreen
@@ -59,7 +59,7 @@ async def test_letters_under_flying_fingers_are_the_draft(
     tmp_path: Path, asked: ApprovalRequested | QuestionAsked, typed: str
 ) -> None:
     session, watch = asks(asked), Watch()
-    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+    async with chatting(tmp_path, session, runtime=Runtime(now=watch)) as (app, pilot):
         panel = await appear(app, pilot, session)
         for letter in typed:
             watch.time += KEY_PAUSE_S * 0.9  # slow fingers, and never a pause
@@ -71,7 +71,7 @@ async def test_letters_under_flying_fingers_are_the_draft(
 
 async def test_after_a_pause_the_question_takes_keys_where_nobody_writes(tmp_path: Path) -> None:
     session, watch = asks(ASK, NEXT), Watch()
-    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+    async with chatting(tmp_path, session, runtime=Runtime(now=watch)) as (app, pilot):
         panel = await appear(app, pilot, session)
         assert panel.held and "a moment" in words(app)
         await wait(app, pilot, watch, KEY_PAUSE_S)
@@ -109,7 +109,7 @@ async def test_a_sentence_typed_at_a_question_is_the_draft_and_approves_nothing(
     tmp_path: Path, asked: ApprovalRequested | CompactionSuggested
 ) -> None:
     session, watch = FakeSession(lambda _: [asked, Pause("answer:c1"), *reply("ok")]), Watch()
-    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+    async with chatting(tmp_path, session, runtime=Runtime(now=watch)) as (app, pilot):
         await pilot.press("x", "enter")
         await until(pilot, lambda: app.query(Asked))
         panel = app.query_one(Asked)
@@ -132,7 +132,7 @@ async def test_a_sentence_typed_at_a_question_is_the_draft_and_approves_nothing(
 
 async def test_what_holds_from_now_on_is_confirmed_with_enter(tmp_path: Path) -> None:
     session, watch = asks(ASK), Watch()
-    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+    async with chatting(tmp_path, session, runtime=Runtime(now=watch)) as (app, pilot):
         panel = await appear(app, pilot, session)
         await wait(app, pilot, watch, KEY_PAUSE_S)
         await pilot.press("a", "enter")
@@ -154,7 +154,7 @@ async def test_what_holds_from_now_on_is_confirmed_with_enter(tmp_path: Path) ->
 
 async def test_no_answer_is_taken_from_the_mouse_at_once(tmp_path: Path) -> None:
     session, watch = asks(ASK), Watch()
-    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+    async with chatting(tmp_path, session, runtime=Runtime(now=watch)) as (app, pilot):
         panel = await appear(app, pilot, session)
         always = next(a for a in panel.query(".answer") if "always" in str(a.render()))
         await pilot.click(always)
@@ -175,7 +175,7 @@ async def test_no_answer_is_taken_from_the_mouse_at_once(tmp_path: Path) -> None
 async def test_no_other_key_answers_before_it_may(tmp_path: Path, keys: list[str]) -> None:
     for asked in (ASK, OPEN):
         session, watch = asks(asked), Watch()
-        async with chatting(tmp_path, session, now=watch) as (app, pilot):
+        async with chatting(tmp_path, session, runtime=Runtime(now=watch)) as (app, pilot):
             await appear(app, pilot, session)
             await pilot.press(*keys)
             assert not session.answers and not session.replies
@@ -183,7 +183,7 @@ async def test_no_other_key_answers_before_it_may(tmp_path: Path, keys: list[str
 
 async def test_a_paste_is_the_draft_and_an_unmarked_one_too(tmp_path: Path) -> None:
     session, watch = asks(ASK), Watch()
-    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+    async with chatting(tmp_path, session, runtime=Runtime(now=watch)) as (app, pilot):
         panel = await appear(app, pilot, session)
         app.post_message(Paste("yes"))
         await until(pilot, lambda: app.chat.composer.draft == "yes")
@@ -202,7 +202,7 @@ async def test_a_paste_is_the_draft_and_an_unmarked_one_too(tmp_path: Path) -> N
 
 async def test_tab_goes_to_the_question_as_soon_as_it_may_be_answered(tmp_path: Path) -> None:
     session, watch = asks(ASK), Watch()
-    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+    async with chatting(tmp_path, session, runtime=Runtime(now=watch)) as (app, pilot):
         panel = await appear(app, pilot, session)
         await pilot.press(*"wait", "tab")
         assert not panel.has_focus
@@ -217,7 +217,7 @@ async def test_tab_goes_to_the_question_as_soon_as_it_may_be_answered(tmp_path: 
 async def test_the_suggestion_to_make_room_waits_as_well(tmp_path: Path) -> None:
     suggested = CompactionSuggested(9_000, 10_000, 0.9, 3_000)
     session, watch = FakeSession(lambda _: [suggested, Pause(), *reply("ok")]), Watch()
-    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+    async with chatting(tmp_path, session, runtime=Runtime(now=watch)) as (app, pilot):
         await pilot.press("x", "enter")
         await until(pilot, lambda: app.query(Asked))
         await pilot.press("tab", "n")
@@ -232,7 +232,7 @@ async def test_the_suggestion_to_make_room_waits_as_well(tmp_path: Path) -> None
 
 async def test_that_it_is_held_is_said_whole_and_the_way_to_it_once(tmp_path: Path) -> None:
     watch = Watch()
-    async with chatting(tmp_path, FakeSession(), (80, 24), now=watch) as (app, pilot):
+    async with chatting(tmp_path, FakeSession(), (80, 24), runtime=Runtime(now=watch)) as (app, pilot):
         await app.chat.questions.unreached("m/x", "http://x", waiting=True)
         await until(
             pilot, lambda: "esc not now  a moment" in words(app) and "tab" not in words(app).replace("shift+tab", "")
@@ -245,7 +245,7 @@ async def test_that_it_is_held_is_said_whole_and_the_way_to_it_once(tmp_path: Pa
 async def test_the_mode_in_which_nothing_asks_is_confirmed_with_enter_after_a_pause(tmp_path: Path) -> None:
     session, watch = FakeSession(), Watch()
     mode = session.permissions
-    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+    async with chatting(tmp_path, session, runtime=Runtime(now=watch)) as (app, pilot):
         await pilot.press(*["shift+tab"] * 4)
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         assert mode.mode == "ask" and "Mode all?" in words(app), "what stands at the composer is what a no leaves"
@@ -283,7 +283,7 @@ async def test_an_agent_whose_mode_is_all_is_confirmed_and_one_that_asks_is_not(
 
 async def test_trust_is_given_with_enter_after_a_pause_and_by_no_letter(tmp_path: Path) -> None:
     session, watch, said = FakeSession(), Watch(), list[bool | None]()
-    async with chatting(tmp_path, session, now=watch) as (app, pilot):
+    async with chatting(tmp_path, session, runtime=Runtime(now=watch)) as (app, pilot):
         for pressed, answer in ((["y"], False), (["y", "enter"], False), (["escape"], False), (["enter"], True)):
             app.push_screen(TrustScreen(tmp_path, ["hook at error: runs make"]), said.append)
             shown = ("Trust", "hook at error: runs make", "trust it")
@@ -298,7 +298,7 @@ async def test_trust_is_given_with_enter_after_a_pause_and_by_no_letter(tmp_path
 
 async def test_a_word_typed_at_a_compaction_is_the_draft_and_changes_nothing(tmp_path: Path) -> None:
     session, watch = FakeSession(), Watch()
-    async with chatting(tmp_path, session, (120, 36), now=watch) as (app, pilot):
+    async with chatting(tmp_path, session, (120, 36), runtime=Runtime(now=watch)) as (app, pilot):
         for text in ("one", "two"):
             await pilot.press(*text, "enter")
             await until(pilot, lambda: not app.controller.busy and not app.chat.composer.queued.drafts)

@@ -16,6 +16,7 @@ from ctxchat.config.option_table import Option
 from ctxchat.config.schema.option import Facts
 from ctxchat.core.cache_state import CacheState, Hold, NextCall
 from ctxchat.core.errors import UsageError
+from ctxchat.tui.app import AppFiles
 from ctxchat.tui.panels.panel import Confirm
 from ctxchat.tui.panels.settings import ChangeScreen, SettingsScreen, parsed
 from ctxchat.tui.transcript.blocks import ErrorBlock
@@ -281,7 +282,7 @@ async def test_settings_that_cannot_be_read_are_said_in_the_chat(tmp_path: Path,
     def gone() -> Loaded:
         raise UsageError("mine.toml: there is no such settings file.", "Without --config your own is used.")
 
-    async with chatting(tmp_path, FakeSession(lambda _: []), load_settings=gone) as (app, pilot):
+    async with chatting(tmp_path, FakeSession(lambda _: []), files=AppFiles(load_settings=gone)) as (app, pilot):
         await pilot.press(*command, "enter")
         await until(pilot, lambda: blocks(app, ErrorBlock))
         (said,) = blocks(app, ErrorBlock)

@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from ctxchat.config.schema import Settings
 from ctxchat.core.errors import StorageError
 from ctxchat.models.discovery import FoundModel, Offer
-from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.app import AppFiles, CtxchatApp, Runtime
 from ctxchat.tui.chat.asked import AnswerButton
 from ctxchat.tui.chat.offers import FirstChoice, foremost, place_lines
 from ctxchat.tui.commands import BY_NAME
@@ -64,7 +64,13 @@ class Full(FakeServices):
 async def started(
     tmp_path: Path, services: FakeServices, size: tuple[int, int] = (80, 24)
 ) -> AsyncIterator[tuple[CtxchatApp, Pilot[int]]]:
-    app = CtxchatApp(services, Settings(), THEMES, settings_file=tmp_path / "config.toml", now=count().__next__)
+    app = CtxchatApp(
+        services,
+        Settings(),
+        THEMES,
+        files=AppFiles(settings_file=tmp_path / "config.toml"),
+        runtime=Runtime(now=count().__next__),
+    )
     async with app.run_test(size=size, notifications=True) as pilot:
         yield app, pilot
         await idle(app, pilot)
@@ -211,8 +217,8 @@ async def test_a_draft_without_a_session_is_in_the_history_else_in_the_terminal(
             Full(tmp_path, FakeSession()),
             Settings(),
             THEMES,
-            history_file=file,
-            now=count().__next__,
+            files=AppFiles(history_file=file),
+            runtime=Runtime(now=count().__next__),
         )
         async with app.run_test() as pilot:
             await until(pilot, lambda app=app: app.controller.trouble)

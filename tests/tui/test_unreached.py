@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from ctxchat.config.schema import Settings
 from ctxchat.core.errors import ModelError
-from ctxchat.tui.app import CtxchatApp
+from ctxchat.tui.app import CtxchatApp, Runtime
 from ctxchat.tui.chat.offers import UnreachedPanel
 from ctxchat.tui.transcript.blocks import ErrorBlock, NoticeBlock, RetryBlock
 from tests.agent.desk import Desk
@@ -112,11 +112,7 @@ async def test_a_stored_session_asks_before_anything_is_sent(tmp_path: Path) -> 
     model.there = False
     desk = Desk(model, records=list(before.journal.records))
     app = CtxchatApp(
-        FakeServices(tmp_path, desk.session),
-        Settings(),
-        THEMES,
-        session_id="s1",
-        now=count().__next__,
+        FakeServices(tmp_path, desk.session), Settings(), THEMES, session_id="s1", runtime=Runtime(now=count().__next__)
     )
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await until(pilot, lambda: app.query(UnreachedPanel))

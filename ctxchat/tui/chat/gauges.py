@@ -32,8 +32,8 @@ class PrefetchWatch:
     """Checks every second, after a turn, whether a prepared summary is ready, and calls `show` once when it is. `soft_mark` is
     the share of the limit from which one is prepared, 0 for never."""
 
-    def __init__(self, widget: Widget, soft_mark: float, show: Callable[[], None]) -> None:
-        self._widget, self.soft_mark, self._show = widget, soft_mark, show
+    def __init__(self, widget: Widget, show: Callable[[], None]) -> None:
+        self._widget, self.soft_mark, self._show = widget, 0.0, show
         self._timer: Timer | None = None
 
     def start(self, session: Session) -> None:

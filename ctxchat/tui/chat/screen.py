@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -17,6 +17,7 @@ from textual.geometry import Offset
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
+from ctxchat.config.schema import Interface
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.events import (
     ApprovalRequested,
@@ -67,8 +68,7 @@ RECENT_GROUPS = 400
 class ChatScreen(CurrentSizeScreen[None]):
     """The screen with header, transcript, context panel, composer, gauge and key line.
 
-    `folder` is the workspace's name, `soft_mark` the share of the limit from which a summary is prepared, `now` a steadily rising
-    count of seconds.
+    `folder` is the workspace's name, `now` a steadily rising count of seconds.
     """
 
     BINDINGS = [Binding("tab", "tab", show=False)]
@@ -80,8 +80,6 @@ class ChatScreen(CurrentSizeScreen[None]):
         history: InputHistory,
         *,
         sandboxed: bool,
-        show_reasoning: bool = False,
-        soft_mark: float = 0.0,
         now: Callable[[], float] = monotonic,
     ) -> None:
         super().__init__(id="chat")
@@ -96,8 +94,8 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.gauges.use_keys(keys)
         self.transcript.use_keys(keys)
         self._keys = keys
-        self._prefetch_watch = PrefetchWatch(self, soft_mark, self.gauges.show_again)
-        self.presenter = TranscriptPresenter(self.transcript, show_reasoning=show_reasoning)
+        self._prefetch_watch = PrefetchWatch(self, self.gauges.show_again)
+        self.presenter = TranscriptPresenter(self.transcript)
         self.guide: Guide | None = None  # the tour's instructions, during a tour
         self._session: Session | None = None
         self._begun = False  # a turn or compaction has run since the session was shown
@@ -174,10 +172,11 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.empty.use_keys(keys)
         self.key_line.use_keys(keys)
 
-    def follow(self, *, show_reasoning: bool, soft_mark: float, editing: Literal["usual", "vi"] = "usual") -> None:
-        """Apply edited settings."""
-        self.composer.prompt.edit_by(editing)
-        self.presenter.show_reasoning, self._prefetch_watch.soft_mark = show_reasoning, soft_mark
+    def follow(self, settings: Interface, soft_mark: float) -> None:
+        """Apply settings, at the start and when they were edited. `soft_mark` is the share of the limit from which a summary is
+        prepared, 0 for never."""
+        self.composer.prompt.edit_by(settings.editing)
+        self.presenter.show_reasoning, self._prefetch_watch.soft_mark = settings.show_reasoning, soft_mark
 
     # ── the session ──
 

@@ -253,8 +253,8 @@ class LiveTurn:
 class TranscriptPresenter:
     """Shows one session at a time in the transcript, and at most one running turn."""
 
-    def __init__(self, transcript: Transcript, *, show_reasoning: bool) -> None:
-        self._transcript, self.show_reasoning = transcript, show_reasoning
+    def __init__(self, transcript: Transcript) -> None:
+        self._transcript, self.show_reasoning = transcript, False
         self._session: Session | None = None
         self.live: LiveTurn | None = None  # while work is under way
         self._groups = 0  # groups of the ledger when the record was last shown
