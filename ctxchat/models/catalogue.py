@@ -1,4 +1,5 @@
-"""litellm's list of models: windows, output limits, prices. Read from its file, without importing litellm."""
+"""Reads litellm's list of models (windows, output limits, abilities, prices) from its file, without importing litellm, and adds
+what `newer_models` knows."""
 
 from __future__ import annotations
 
@@ -16,13 +17,14 @@ from ctxchat.core.prices import TOKENS_PER_PRICE, ModelPrices, PriceStep, Rates
 from ctxchat.models import newer_models
 
 HOUR_S = 3600
-"""Seconds."""
+"""Seconds in an hour."""
 
 OPENAI_CACHE_LIFE_S = 1800
-"""Seconds from the last use that OpenAI promises at least, since GPT-5.6 (its guide to prompt caching)."""
+"""The seconds after its last use for which OpenAI promises to cache a prompt, since GPT-5.6 (its guide to prompt caching)."""
 
 MARKED_CACHE_LIFE_S = 300
-"""Seconds from the last use that Anthropic, and Qwen where a request is marked, promise (their pages on prompt caching)."""
+"""The seconds after its last use for which Anthropic, and Qwen's provider, promise to cache a prompt that has cache marks (their
+pages on prompt caching)."""
 
 T = TypeVar("T")
 
@@ -30,13 +32,13 @@ _FILES = ("model_prices_and_context_window_backup.json", "provider_endpoints_sup
 
 
 class Hours(msgspec.Struct, frozen=True):
-    """When something costs less, in UTC: spans such as `10:00-00:00`, on these days (1 is Monday)."""
+    """Hours at which a model costs less, in UTC: spans such as `10:00-00:00`, on these days of the week (1 is Monday)."""
 
     hours_utc: str | tuple[str, ...] = ()
     weekdays: tuple[int, ...] = ()
 
     def includes(self, at: datetime) -> bool:
-        """That moment is among them."""
+        """True for a moment in these hours."""
         spans = (self.hours_utc,) if isinstance(self.hours_utc, str) else self.hours_utc
         times = (span.split("-", 1) for span in spans)
         return at.isoweekday() in self.weekdays and any(
@@ -45,7 +47,7 @@ class Hours(msgspec.Struct, frozen=True):
 
 
 class OffPeak(msgspec.Struct, frozen=True):
-    """What a model costs at some hours."""
+    """The lower prices of a model, in US dollars per token, and the hours for which they hold."""
 
     input_cost_per_token: float | None = None
     output_cost_per_token: float | None = None
@@ -54,7 +56,7 @@ class OffPeak(msgspec.Struct, frozen=True):
 
 
 class CatalogueModel(msgspec.Struct, frozen=True):
-    """One model. Tokens, and US dollars a token; None where litellm does not know."""
+    """An entry of the list. Sizes are in tokens, prices in US dollars per token; None where litellm does not know."""
 
     provider: str | None = msgspec.field(name="litellm_provider", default=None)
     mode: str | None = None
@@ -79,16 +81,16 @@ class CatalogueModel(msgspec.Struct, frozen=True):
     supports_legacy_thinking: bool | None = None
     thinking_always_on: bool | None = None
     guessed: bool = False
-    """It is in no list: what a model of the same family has."""
+    """Whether it is in no list, and this is the entry of another model of its family."""
 
     @property
     def window(self) -> int:
-        """Tokens the model can hold, 0 where unknown."""
+        """The context window in tokens; 0 where unknown."""
         return self.max_input_tokens if isinstance(self.max_input_tokens, int) else 0
 
     @property
     def output(self) -> int:
-        """Tokens it can answer with, 0 where unknown."""
+        """The longest reply in tokens; 0 where unknown."""
         return self.max_output_tokens if isinstance(self.max_output_tokens, int) else 0
 
 
@@ -97,7 +99,7 @@ class _Support(msgspec.Struct, frozen=True):
 
 
 def package_folder() -> Path | None:
-    """Where litellm is installed; None where it is not."""
+    """The folder in which litellm is installed; None where it is not."""
     spec = importlib.util.find_spec("litellm")
     places = spec.submodule_search_locations if spec else None
     return Path(places[0]) if places else None
@@ -105,13 +107,13 @@ def package_folder() -> Path | None:
 
 @functools.cache
 def entries() -> dict[str, CatalogueModel]:
-    """All models by litellm's name; empty where the file cannot be read. Some 10 ms the first time."""
+    """All entries by litellm's name of the model; empty where the file cannot be read. Takes about 10 ms the first time."""
     return _read_table(_FILES[0], dict[str, CatalogueModel], {})
 
 
 @functools.cache
 def prefixes() -> frozenset[str]:
-    """Every provider prefix litellm's files name."""
+    """All prefixes of providers in litellm's files."""
     listed = _read_table(_FILES[1], _Support, _Support()).providers
     known = {
         entry.provider.split("-")[0] for entry in entries().values() if entry.provider and " " not in entry.provider
@@ -120,8 +122,8 @@ def prefixes() -> frozenset[str]:
 
 
 def catalogue_model(name: str) -> CatalogueModel | None:
-    """What is known of a model: by its full name, else by the name without its provider where that provider made it; one that is
-    newer than litellm's list by `newer_models`, or as a model of its family, without prices (`guessed`)."""
+    """The entry of a model: under its full name, else under its name without the provider's prefix, where the entry is for that
+    provider; for a newer model, that of the model it is like, or of one of its family (`guessed`). None for an unknown model."""
     name = _without_form(name)
     if key := _listed(name):
         return entries()[key]
@@ -132,7 +134,7 @@ def catalogue_model(name: str) -> CatalogueModel | None:
 
 
 def _without_form(name: str) -> str:
-    """The name without what says only in which form the model is asked: `openai/responses/gpt-6.2-sol`."""
+    """The name without the part that only chooses an API: `openai/gpt-6.2-sol` for `openai/responses/gpt-6.2-sol`."""
     return name.replace("/responses/", "/", 1)
 
 
@@ -147,14 +149,14 @@ def _listed(name: str) -> str:
 
 
 def _prefixes(provider: str) -> set[str]:
-    """What stands before a model's name, by the provider its entry names: litellm has several of those for one."""
+    """The prefixes of models whose entry names this provider, since litellm has several names for some providers."""
     family = provider.split("-")[0]
     return {family, family.removesuffix("_converse"), family.removesuffix("_chat")}
 
 
 def prices(name: str, at: datetime | None = None) -> ModelPrices | None:
-    """What a model costs at a moment (now), with its steps and how long its provider keeps what it was sent; None where nobody
-    says. Reads litellm's file the first time a model is asked for."""
+    """The prices of a model at a moment (default: now), with the steps for long prompts and the lifetime of its provider's cache;
+    None where they are unknown. Slow the first time for each model, since litellm's file is read."""
     name = _without_form(name)
     if key := _listed(name):
         fields, entry = _fields(key), entries()[key]
@@ -164,16 +166,17 @@ def prices(name: str, at: datetime | None = None) -> ModelPrices | None:
         return None
     if entry is None or (rates := _rates(fields)) is None:
         return None
-    cheap = entry.off_peak_pricing
-    if cheap and any(hours.includes(at or datetime.now(UTC)) for hours in cheap.windows):
-        less = {name: price for name, price in msgspec.to_builtins(cheap).items() if price is not None}
-        rates = _rates({**fields, **less}) or rates
+    off_peak = entry.off_peak_pricing
+    if off_peak and any(hours.includes(at or datetime.now(UTC)) for hours in off_peak.windows):
+        lower = {name: price for name, price in msgspec.to_builtins(off_peak).items() if price is not None}
+        rates = _rates({**fields, **lower}) or rates
     life, long = _lives(fields, entry)
     return ModelPrices(rates, _steps(fields), life, long, int(entry.prompt_cache_min_tokens or 0))
 
 
 def usual_prices(name: str) -> tuple[float | None, float | None]:
-    """US dollars a million tokens of a short prompt, and of a reply; None where unknown. Quick enough for all models at once."""
+    """The prices in US dollars per million tokens of a short prompt and of a reply; None where unknown. Fast enough for all
+    models at once."""
     name = _without_form(name)
     entry = catalogue_model(name)
     newer = newer_models.newer_model(name) if entry and not _listed(name) else None
@@ -187,7 +190,8 @@ def usual_prices(name: str) -> tuple[float | None, float | None]:
 
 
 def efforts(name: str) -> tuple[str, ...] | None:
-    """The levels of effort a model has, the least first; none for one that has no such thing, None where nobody says."""
+    """The levels of reasoning effort that can be requested of a model, the least first; empty where it has none, None where that
+    is unknown."""
     entry = catalogue_model(name)
     if entry is None:
         return None
@@ -209,25 +213,26 @@ def efforts(name: str) -> tuple[str, ...] | None:
 
 
 _THREE = {"deepseek-v": ("low", "high", "max"), "glm-5": ("low", "high", "max")}
-"""Levels as the makers' own pages have them, where litellm's list does not say."""
+"""Levels by the beginning of a model's name, from the makers' pages, where litellm's list does not have them."""
 
 Fields = Mapping[str, Any]
-"""An entry of litellm's file as it is."""
+"""An entry of litellm's file as a dictionary."""
 
 _STEP = re.compile(r"input_cost_per_token(_above_(\d+)k_tokens)")
 
 
 @functools.cache
 def _fields(name: str) -> Fields:
-    """As a model without a usual price but with one by length begins: from its first tier on."""
+    """The entry of a model, with the prices of its first tier where it has only prices by the length of a prompt."""
     fields = msgspec.json.decode(_read_table(_FILES[0], dict[str, msgspec.Raw], {}).get(name, b"{}"))
     return {**next(iter(_tiers(fields).values()), {}), **fields}
 
 
 def _rates(fields: Fields) -> Rates | None:
-    """What a call costs; None where the price of a prompt is not said."""
+    """The rates in an entry; None where it has no price for prompts."""
 
     def million(*names: str) -> float | None:
+        """US dollars per million tokens, from the first of these fields that has a price."""
         given = (fields.get(name) for name in names)
         prices = (v for v in given if isinstance(v, int | float) and not isinstance(v, bool))
         return next((round(price * TOKENS_PER_PRICE, 6) for price in prices), None)
@@ -246,22 +251,23 @@ _WRITE = "cache_creation_input_token_cost"
 
 
 def _tiers(fields: Fields) -> dict[int, Fields]:
-    """Prices by the length of a prompt, where an entry lists them so: by the tokens above which they hold."""
+    """The prices by the length of a prompt, where an entry has such a list: by the number of tokens above which they hold."""
     tiers = (t for t in fields.get("tiered_pricing") or () if isinstance(t, dict) and t.get("range"))
     return {int(tier["range"][0]): tier for tier in tiers}
 
 
 def _steps(fields: Fields) -> tuple[PriceStep, ...]:
-    """Where all of a call begins to cost more, by the length of its prompt. What a step does not name stays as it was."""
+    """The lengths of a prompt above which the whole call costs more, with the rates then. A price that a step does not have is
+    the usual one."""
     steps = dict(_tiers(fields))
     for match in filter(None, map(_STEP.fullmatch, fields)):
         steps[int(match[2]) * 1000] = {n.removesuffix(match[1]): v for n, v in fields.items() if n.endswith(match[1])}
-    found = ((above, _rates({**fields, **step})) for above, step in sorted(steps.items()))
-    return tuple(PriceStep(above, rates) for above, rates in found if rates and above)
+    priced = ((above, _rates({**fields, **step})) for above, step in sorted(steps.items()))
+    return tuple(PriceStep(above, rates) for above, rates in priced if rates and above)
 
 
 def _lives(fields: Fields, entry: CatalogueModel) -> tuple[int, int]:
-    """Seconds for which a provider promises to keep what it was sent, and its longer life; 0 where it promises nothing."""
+    """The usual and the longer lifetime of a provider's cache, in seconds; 0 where it promises none."""
     long = HOUR_S if "cache_creation_input_token_cost_above_1hr" in fields else 0
     long = 12 * HOUR_S if "cache_creation_input_token_cost_above_12hr" in fields else long
     if entry.supports_prompt_cache_breakpoint:
@@ -274,6 +280,7 @@ def _lives(fields: Fields, entry: CatalogueModel) -> tuple[int, int]:
 
 
 def _read_table(file: str, kind: type[T], otherwise: T) -> T:
+    """One of litellm's JSON files as a value of the type `kind`; `otherwise` where it cannot be read."""
     folder = package_folder()
     try:
         return msgspec.json.decode((folder / file).read_bytes(), type=kind) if folder else otherwise

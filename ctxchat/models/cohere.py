@@ -1,4 +1,5 @@
-"""Cohere's events as pieces of OpenAI's form: litellm's own reading of them knows neither calls nor usage. Pure."""
+"""Converts the events of Cohere's chat API into chunks of OpenAI's format, since litellm's own conversion loses calls and usage.
+Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ _FAILED = {"ERROR", "TIMEOUT"}
 
 
 def is_cohere(model: str) -> bool:
-    """litellm reads this model's streams as Cohere's."""
+    """True for a model whose streams litellm reads as Cohere's."""
     return model.startswith(("cohere/", "cohere_chat/"))
 
 
 def chunk(event: Mapping[str, Any]) -> Chunk:
-    """One event of /v2/chat as a chunk of OpenAI's stream; an empty one for what says nothing to us."""
+    """One event of /v2/chat as a chunk of OpenAI's stream; a chunk without content for an event that has none for us."""
     delta = event.get("delta") or {}
     message = delta.get("message") or {}
     match event.get("type"):
@@ -42,12 +43,13 @@ def chunk(event: Mapping[str, Any]) -> Chunk:
 
 
 def _chunk(delta: Chunk, finish: str | None = None) -> Chunk:
-    said = {name: value for name, value in delta.items() if value}
+    """A chunk with those fields of `delta` that are not empty."""
+    filled = {name: value for name, value in delta.items() if value}
     return {
         "id": "cohere",
         "created": 0,
         "model": "",
-        "choices": [{"index": 0, "delta": said, "finish_reason": finish}],
+        "choices": [{"index": 0, "delta": filled, "finish_reason": finish}],
     }
 
 

@@ -1,7 +1,8 @@
-"""Claude's own way to tools on demand: what `find_tools` has described goes as references, which its server reads as definitions
-that a request brings along and that are loaded late. They stand for what they were found to be, and the head stays as it was.
+"""Tools on demand in Anthropic's form: a result of `find_tools` (which describes tools that are not in the request) is sent as
+references, and the definitions they refer to are added to the request, marked as loaded late.
 
-platform.claude.com/docs: "Tool search tool", custom implementation. Pure.
+Claude can then call these tools by their own names, and the beginning of the request, which the provider has cached, stays the
+same. See platform.claude.com/docs, "Tool search tool", custom implementation. Pure.
 """
 
 from __future__ import annotations
@@ -20,18 +21,21 @@ from ctxchat.models.dialects import ANTHROPIC
 from ctxchat.models.tool_schemas import tools_for
 
 DEFERRED = "defer_loading"
-"""The mark of a definition that is not read before a reference to it."""
+"""The field that marks a definition of a tool as loaded late: the model reads it only where a reference to it stands."""
 
 REFERENCE = "tool_reference"
-"""The kind of a part that is one."""
+"""The type of a message part that is a reference."""
 
 _REFUSED = expression(r"tool.?references?\b|defer_loading|deferred tool", re.I)
-"""How a server says that it knows neither."""
+"""Matches the errors of servers that do not support references."""
 
 
 def by_reference(arguments: Mapping[str, Any], in_words: Collection[str] = ()) -> dict[str, Any]:
-    """A request, in litellm's form, with results of `find_tools` as references. One stays in words that names a tool of the
-    head or one `in_words`, or one that was another when it was found before: what was sent is not sent anew."""
+    """A request, in litellm's form, with the results of `find_tools` as references.
+
+    A result stays text where it names a tool that is in the request anyway, a tool in `in_words` (whose reference a server
+    refused), or one whose definition has changed since an earlier result, since what was sent before must not change.
+    """
     messages: Sequence[Wire] = arguments["messages"]
     head: Sequence[Wire] = arguments.get("tools") or ()
     names = {*in_words, *(tool["function"]["name"] for tool in head)}
@@ -47,20 +51,23 @@ def by_reference(arguments: Mapping[str, Any], in_words: Collection[str] = ()) -
             late |= {tool.name: tool for tool in found}
             message = {**message, "content": [{"type": REFERENCE, "tool_name": tool.name} for tool in found]}
         sent.append(message)
-    if not late or not head:  # one that is not deferred must be there
+    if not late or not head:  # Anthropic requires one tool that is not loaded late
         return dict(arguments)
     marked = [{**tool, DEFERRED: True} for tool in tools_for(ANTHROPIC, tuple(late.values()))]
     return {**arguments, "messages": sent, "tools": [*head, *marked]}
 
 
 def has_references(sent: Mapping[str, Any]) -> bool:
-    """Whether a request brings definitions along that are loaded late."""
+    """True for a request with definitions that are loaded late."""
     return any(tool.get(DEFERRED) for tool in sent.get("tools") or ())
 
 
 def refused(sent: Mapping[str, Any], problem: ModelError) -> frozenset[str]:
-    """The tools for whose definitions or references a server refused a request that `by_reference` made: the one it blames, else
-    those of the newest result, which alone it had not seen before. Empty where it failed for another reason."""
+    """The names of the tools for which a server refused a request made by `by_reference`; empty where it failed for another
+    reason.
+
+    That is the tool which the error names, else those of the newest result, since the server accepted the earlier ones before.
+    """
     tools: Sequence[Wire] = sent.get("tools") or ()
     late = {tool["function"]["name"] for tool in tools if tool.get(DEFERRED)}
     if problem.kind != "bad_request" or not late:

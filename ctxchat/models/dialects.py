@@ -1,7 +1,12 @@
-"""What each family of providers wants beyond OpenAI's form of a conversation, as pure functions over the items of a view.
+"""Shapes a conversation for a family of providers: a `Dialect` holds the rules that the family has beyond OpenAI's format,
+`family` finds a model's dialect, and `shape` applies it to the items (messages) of a view. Pure.
 
-What is sent for an item depends on it and on what stands before it, never on what comes later: so a conversation that goes on is
-sent with the same bytes as before, and something at their end. Knows no model's name: that is `family`.
+What is sent for an item depends on it and on the items before it, never on later ones: so each request begins with the same bytes
+as the one before, which the provider has cached.
+
+The order of `shape`: each item becomes a message with the reasoning that the family accepts (`_outgoing`); system messages are
+joined (`_headed`), images moved out of results (`_images_behind`), call ids fitted (`_with_fitting_ids`), messages inserted where
+roles must alternate (`_in_turn`), and cache marks set (`_marked`).
 """
 
 from __future__ import annotations
@@ -19,33 +24,39 @@ from ctxchat.core.view import Item
 from ctxchat.models import received
 
 GO_ON = "[continue]"
-"""What the person is said to say where a provider insists on a message of theirs that nobody wrote."""
+"""The text of a user message that is inserted where a provider requires one and the person wrote none."""
 
 NOTED = "[noted]"
-"""What the model is said to say between messages of the person that were sent apart, where a provider insists on taking turns."""
+"""The text of an assistant message that is inserted between user messages, where a provider requires that roles alternate."""
 
 _BEHIND = "[the image is in the next message]"
 _OF_RESULTS = "[images of the results above, in their order]"
 
 _OF_NO_TURN = -1
-"""The turn of a message that is sent as soon as results are, whatever comes behind it."""
+"""The turn of a message that belongs to the results before it: it is joined with no message of the person."""
 
 _NOTHING_THOUGHT = " "
-"""The shortest thought that is taken for one."""
+"""The shortest reasoning that is accepted where a provider requires some and there was none."""
 
 _KINDS = {"user": {"text", "image_url", "input_audio", "file"}, "tool": {"text", "image_url"}}
+"""The types of parts that providers accept in messages of a role; in other roles only text."""
 
 Thoughts = Literal["", "blocks", "items", "reasoning_details", "reasoning_content", "as received", "in text"]
-"""In which form a reply's thoughts go back: not at all; the whole reply as Anthropic's blocks or as OpenAI's items; as
-OpenRouter's blocks; as text in that field; in the field they came in, or, in text, before the answer where they came there."""
+"""The form in which a reply's reasoning is sent back: not at all (empty); the whole reply as Anthropic's `blocks` or OpenAI's
+`items`; as OpenRouter's `reasoning_details`; as text in the field `reasoning_content`; in the field in which it came (`as
+received`); or in front of the answer, as text, where it came in no field (`in text`)."""
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """The rules of one family. `id_length` 0: any up to `id_max`. `wants_thoughts`: no reply with calls may be without one.
-    `user_first`: an assistant message never comes first. `alternates`: the person and the model take turns. `user_after_tool`
-    False: an assistant message must follow results. `markers`: prompt-cache marks are understood, in the parts of a
-    message. `result_images`: results may hold images; else these come in a message behind them. `refused_images`: kinds that
-    are not sent. `signs_text`: what the model signed its text with goes back, without its thoughts."""
+    """The rules of one family.
+
+    Ids of calls match `id_pattern` and have `id_length` characters, or with 0 at most `id_max`; `keep_ids`: they are sent
+    unchanged. `user_first`: the first message must not be the assistant's. `alternates`: user and assistant must alternate.
+    `user_after_tool` false: only an assistant message may follow results. `reasoning` is the form in which reasoning is sent
+    back; `wants_thoughts`: every reply with calls needs some; `signs_text`: a text's signature is sent back without reasoning.
+    `markers`: cache marks are understood, in the parts of a message. `result_images`: results may hold images, which otherwise
+    come in a message of their own behind them; `refused_images` are image formats that are not sent.
+    """
 
     name: str
     id_pattern: str = r"[a-zA-Z0-9_-]+"
@@ -69,7 +80,7 @@ ANTHROPIC = Dialect("anthropic", id_max=64, alternates=False, reasoning="blocks"
 MISTRAL = Dialect("mistral", id_pattern=r"[a-zA-Z0-9]+", id_length=9, user_after_tool=False)
 GEMINI = Dialect(
     "gemini", keep_ids=True, signs_text=True, refused_images=frozenset({"gif"})
-)  # litellm keeps the signatures of calls inside the ids
+)  # litellm puts the signatures of calls into the ids
 DEEPSEEK = Dialect("deepseek", alternates=False, reasoning="reasoning_content", wants_thoughts=True)
 THINKS_ALOUD = Dialect("thinks-aloud", reasoning="reasoning_content")
 DASHSCOPE = Dialect("dashscope", alternates=False, reasoning="reasoning_content", markers=True)
@@ -79,7 +90,7 @@ HOSTED = Dialect("hosted")
 OPENROUTER = Dialect("openrouter", user_first=False, alternates=False, reasoning="reasoning_details")
 OPENROUTER_MARKED = msgspec.structs.replace(OPENROUTER, name="openrouter-marked", markers=True)
 OPENROUTER_CLAUDE = msgspec.structs.replace(OPENROUTER_MARKED, name="openrouter-claude")
-"""OpenAI's form with Anthropic's cache marks in the parts of a message."""
+"""OpenRouter for a Claude: Anthropic's cache marks in the parts of a message."""
 
 _CLAUDE = re.compile(r"claude", re.I)
 _MISTRAL = re.compile(r"mistral|mixtral|ministral|magistral|devstral|codestral|pixtral", re.I)
@@ -92,16 +103,17 @@ _OF_ITS_OWN = {
     "dashscope": DASHSCOPE,
     "minimax": MINIMAX,
 }
-"""Providers with one rule for all their models, by litellm's prefix."""
+"""Dialects of providers that have one for all their models, by litellm's prefix."""
 
 _ANYBODYS = {"openai", "hosted_vllm", "lm_studio", "llamafile", "litellm_proxy", "ollama", "ollama_chat"}
-"""Prefixes of servers of one's own, which use a model's own chat template."""
+"""Prefixes under which local servers are used; these apply the model's own chat template."""
 
 _OPENAI_LIKE = {"openai", "azure", "groq", "xai", "cerebras", "github", "github_copilot"}
 
 
 def family(prefix: str, model: str, *, own_server: bool) -> Dialect:
-    """The dialect of a model: by litellm's provider prefix, by the model's name on servers that use its own chat template."""
+    """The dialect of a model, by litellm's prefix of its provider, or by its name on a server that applies its own chat template.
+    `own_server`: it is served at an address of the person's own."""
     if prefix == "anthropic" or (prefix in {"bedrock", "vertex_ai"} and _CLAUDE.search(model)):
         return ANTHROPIC
     if prefix == "openrouter" and not _MISTRAL.search(model):
@@ -126,28 +138,31 @@ def shape(
     model: str = "",
     lasting: bool | None = None,
 ) -> list[Wire]:
-    """The conversation as this family takes it. `model` (litellm's name) is who is asked: what another one signed is not for it.
-    `lasting` None: without cache marks, else whether they shall last an hour. A reply that goes back as it came has `blocks`, in
-    its provider's form, beside its text and calls."""
+    """The messages of a request, shaped for a family.
+
+    `keep_reasoning`: reasoning is sent back, in the family's form. `model` is litellm's name of the model that is asked, since
+    signed reasoning of another one is not for it. `lasting` says whether cache marks last an hour; None: no marks. A reply that
+    is sent back as it came has a field `blocks`, in its provider's format, beside its text and calls.
+    """
     thoughts = dialect.reasoning if keep_reasoning else ""
-    spoken = _headed([said for item in items if (said := _said_message(item, dialect, thoughts, model)) is not None])
+    outgoing = _headed([sent for item in items if (sent := _outgoing(item, dialect, thoughts, model)) is not None])
     if not dialect.result_images:
-        spoken = list(_images_behind(spoken))
-    turned = list(_in_turn(_renamed(spoken, dialect), dialect))
+        outgoing = list(_images_behind(outgoing))
+    outgoing = list(_in_turn(_with_fitting_ids(outgoing, dialect), dialect))
     if dialect.markers and lasting is not None:
-        turned = _marked(turned, {"type": "ephemeral", "ttl": "1h"} if lasting else {"type": "ephemeral"})
-    return [said.message for said in turned]
+        outgoing = _marked(outgoing, {"type": "ephemeral", "ttl": "1h"} if lasting else {"type": "ephemeral"})
+    return [sent.message for sent in outgoing]
 
 
 def takes_back(reply: Message, dialect: Dialect, model: str) -> bool:
-    """True where what was thought for this reply is sent to that model of this family, and read there."""
+    """True where a reply's reasoning is sent back to this model of this family, and the model can read it."""
     came = reply.reasoning.received if reply.reasoning else None
     return bool(_thoughts(reply, {}, dialect.reasoning, model)) and (came is None or received.understood(came, model))
 
 
 class _OutgoingMessage(msgspec.Struct, frozen=True):
-    """A message on its way. `turn` None: it belongs to none (the head, a summary) and is first sent with what stands beside it.
-    `passing`: it is not sent again."""
+    """A message of the request, with the turn of its item. `turn` None: it belongs to no turn (the head, a summary), and was
+    first sent together with the messages beside it. `passing`: it is part of this request only."""
 
     message: Wire
     turn: int | None = None
@@ -158,12 +173,13 @@ class _OutgoingMessage(msgspec.Struct, frozen=True):
         return self.message["role"]
 
     def but(self, **fields: Any) -> _OutgoingMessage:
-        """With other fields in its message."""
+        """The same with other fields in its message."""
         return msgspec.structs.replace(self, message={**self.message, **fields})
 
 
 def may_think(messages: Sequence[Wire]) -> bool:
-    """False when thinking on a budget must be off for this request: a round is under way whose signed thoughts are not there."""
+    """False where thinking on a budget must be off for a request to Anthropic: a round of calls is under way whose signed
+    thinking is not in it."""
     since = [m for m in messages[_last_user(messages) + 1 :] if m["role"] == "assistant" and m.get("tool_calls")]
     return all(message.get("thinking_blocks") or message.get("blocks") for message in since)
 
@@ -172,9 +188,9 @@ def _last_user(messages: Sequence[Wire]) -> int:
     return max((i for i, message in enumerate(messages) if message["role"] == "user"), default=-1)
 
 
-def _said_message(item: Item, dialect: Dialect, thoughts: Thoughts, model: str) -> _OutgoingMessage | None:
-    """An item as a message with the thoughts this family takes; None where nothing of it is left to say."""
-    sent = _spoken(_name_unknown_parts(to_sent(item.message)))
+def _outgoing(item: Item, dialect: Dialect, thoughts: Thoughts, model: str) -> _OutgoingMessage | None:
+    """An item as a message with the reasoning that this family accepts; None where it has no content left."""
+    sent = _without_empty(_name_unknown_parts(to_sent(item.message)))
     if sent is None:
         return None
     if item.message.role == "assistant":
@@ -183,16 +199,18 @@ def _said_message(item: Item, dialect: Dialect, thoughts: Thoughts, model: str) 
             sent |= _text_signature(item.message, model)
         if dialect.wants_thoughts and sent.get("tool_calls") and "reasoning_content" not in sent:
             sent["reasoning_content"] = _NOTHING_THOUGHT
-    results_too = dialect.reasoning != "blocks"  # Anthropic's have a place for a mark of their own
+    results_too = dialect.reasoning != "blocks"  # Anthropic's results can be marked themselves
     if dialect.markers and isinstance(sent["content"], str) and (results_too or sent["role"] != "tool"):
-        sent["content"] = [{"type": "text", "text": sent["content"]}]  # a mark may come and go there
+        sent["content"] = [
+            {"type": "text", "text": sent["content"]}
+        ]  # always parts, so that a mark changes no other byte
     alone = not item.group or item.kind == "summary"
     return _OutgoingMessage(sent, None if alone else item.turn, passing=item.section == "injected" and not item.group)
 
 
 def _thoughts(message: Message, sent: Wire, thoughts: Thoughts, model: str) -> Wire:
-    """What goes back of a reply's thoughts, as fields of its message. A session may have changed models, and one provider's
-    blocks are an error for another."""
+    """The fields of a reply's message that send its reasoning back, in the form `thoughts`; empty where there is none for this
+    model. A session may have changed models, and one provider's blocks are an error for another."""
     reasoning = message.reasoning
     if reasoning is None or not thoughts:
         return {}
@@ -224,7 +242,7 @@ def _thoughts(message: Message, sent: Wire, thoughts: Thoughts, model: str) -> W
 
 
 def _text_signature(message: Message, model: str) -> Wire:
-    """What Gemini signed a text with, as litellm wants it. Another model cannot read it."""
+    """The field with Gemini's signature of a reply's text, as litellm expects it; empty for another model's reply."""
     came = message.reasoning.received if message.reasoning else None
     if came is None or came.form != "signature" or came.model != model:
         return {}
@@ -232,16 +250,18 @@ def _text_signature(message: Message, model: str) -> Wire:
 
 
 def _fields(came: Received | None) -> Wire:
-    """The fields of the chat form that held thoughts."""
+    """The fields of the chat format in which a reply's reasoning came; a value of None stands for the reasoning's text."""
     return cast(Wire, msgspec.json.decode(came.blocks)) if came and came.form == "chat" else {}
 
 
 def _old(blocks: str) -> list[Wire]:
+    """The blocks of reasoning that older versions stored."""
     return msgspec.json.decode(blocks) if blocks else []
 
 
 def _name_unknown_parts(message: Wire) -> Wire:
-    """With parts of a kind that nobody takes there (in imported histories) named instead of sent."""
+    """The message with a short text in place of parts that no provider accepts in its role; imported histories have such
+    parts."""
     content = message.get("content")
     if not isinstance(content, list):
         return message
@@ -250,30 +270,32 @@ def _name_unknown_parts(message: Wire) -> Wire:
 
 
 def _images_behind(messages: Iterable[_OutgoingMessage]) -> Iterator[_OutgoingMessage]:
-    """Images among results as a message of their own behind them, since in most forms a result is words alone."""
+    """The messages with the images of results moved to a user message behind them, since in most formats a result is text
+    only."""
     held: list[Wire] = []
-    for said in messages:
-        content = said.message.get("content")
-        if held and said.role != "tool":
+    for sent in messages:
+        content = sent.message.get("content")
+        if held and sent.role != "tool":
             yield _OutgoingMessage({"role": "user", "content": held}, _OF_NO_TURN)
             held = []
-        parts = content if said.role == "tool" and isinstance(content, list) else []
+        parts = content if sent.role == "tool" and isinstance(content, list) else []
         if images := [part for part in parts if part.get("type") == "image_url"]:
             held += [*([] if held else [{"type": "text", "text": _OF_RESULTS}]), *images]
-            words = [part for part in parts if part.get("type") != "image_url"]
-            said = said.but(content=[*words, {"type": "text", "text": _BEHIND}])
-        yield said
+            texts = [part for part in parts if part.get("type") != "image_url"]
+            sent = sent.but(content=[*texts, {"type": "text", "text": _BEHIND}])
+        yield sent
     if held:
         yield _OutgoingMessage({"role": "user", "content": held}, _OF_NO_TURN)
 
 
 def _typed_part(part: Wire) -> Wire:
-    words = part.get(str(part.get("type")))  # a refusal holds its words under its own name
-    return {"type": "text", "text": words if isinstance(words, str) else f"[{part.get('type', 'part')}: not shown]"}
+    """A part that cannot be sent, as text: its own text where it has one, else its type."""
+    text = part.get(str(part.get("type")))  # a refusal has its text in a field named `refusal`
+    return {"type": "text", "text": text if isinstance(text, str) else f"[{part.get('type', 'part')}: not shown]"}
 
 
-def _spoken(message: Wire) -> Wire | None:
-    """Without empty texts, which several refuse; None when nothing is left to say."""
+def _without_empty(message: Wire) -> Wire | None:
+    """The message without empty texts, which several providers refuse; None where nothing is left of it."""
     content = message.get("content")
     if isinstance(content, list):
         content = [p for p in content if p.get("type") != "text" or str(p.get("text", "")).strip()]
@@ -287,27 +309,31 @@ def _spoken(message: Wire) -> Wire | None:
 
 
 def _headed(messages: Sequence[_OutgoingMessage]) -> list[_OutgoingMessage]:
-    """System messages as one: they are the head, and stand together."""
-    head = [said for said in messages if said.role == "system"]
+    """The messages with all system messages joined into one at the beginning."""
+    head = [sent for sent in messages if sent.role == "system"]
     if len(head) < 2:
         return list(messages)
     content: Any = head[0].message["content"]
-    for said in head[1:]:
-        content = joined(content, said.message["content"])
-    return [head[0].but(content=content), *(said for said in messages if said.role != "system")]
+    for sent in head[1:]:
+        content = joined(content, sent.message["content"])
+    return [head[0].but(content=content), *(sent for sent in messages if sent.role != "system")]
 
 
 def _in_turn(messages: Sequence[_OutgoingMessage], dialect: Dialect) -> Iterator[_OutgoingMessage]:
-    """With what a provider insists on between them. The person's messages become one only where they were first sent together."""
+    """The messages in an order of roles that the family accepts, with messages inserted where one is missing.
+
+    Successive user messages are joined only where they were first sent in the same request. Otherwise an assistant message goes
+    between them: to join them would change what was sent, and cached, before.
+    """
     held: _OutgoingMessage | None = None
     before = "system"
-    for said in messages:
-        role = said.role
+    for sent in messages:
+        role = sent.role
         if held and role == before == "user" and dialect.alternates:
-            if None in {held.turn, said.turn} or held.turn == said.turn:
-                turn = said.turn if held.turn is None else held.turn
+            if None in {held.turn, sent.turn} or held.turn == sent.turn:
+                turn = sent.turn if held.turn is None else held.turn
                 held = msgspec.structs.replace(
-                    held.but(content=joined(held.message["content"], said.message["content"])), turn=turn
+                    held.but(content=joined(held.message["content"], sent.message["content"])), turn=turn
                 )
                 continue
             yield held
@@ -320,7 +346,7 @@ def _in_turn(messages: Sequence[_OutgoingMessage], dialect: Dialect) -> Iterator
             yield _OutgoingMessage({"role": "user", "content": _content(GO_ON, dialect)})
         elif role == "user" and before == "tool" and not dialect.user_after_tool:
             yield _OutgoingMessage({"role": "assistant", "content": NOTED})
-        held, before = said, role
+        held, before = sent, role
     if held:
         yield held
 
@@ -330,47 +356,50 @@ def _content(text: str, dialect: Dialect) -> str | list[Wire]:
 
 
 def _marked(messages: Sequence[_OutgoingMessage], mark: Wire) -> list[_OutgoingMessage]:
-    """Prompt-cache marks: on the head, on the last message that will be sent again, and where the last two requests ended
-    (before the newest replies). So a mark stands on the very place that was written last, however many blocks came since."""
+    """The messages with cache marks: on the system message, on the last message that will be sent again, and where the last two
+    requests ended (before the newest replies), which is where the provider has written to its cache, however much was added
+    since."""
     stable = len(messages)
     while stable and messages[stable - 1].passing:
         stable -= 1
-    replies = [n for n, said in enumerate(messages[:stable]) if said.role == "assistant"]
+    replies = [n for n, sent in enumerate(messages[:stable]) if sent.role == "assistant"]
     ends = [n - 1 for n in replies if n and messages[n - 1].role in {"user", "tool"}]
-    places = {n for n, said in enumerate(messages) if said.role == "system"} | {stable - 1, *ends[-2:]}
-    return [_with_mark(said, mark) if n in places else said for n, said in enumerate(messages)]
+    marked = {n for n, sent in enumerate(messages) if sent.role == "system"} | {stable - 1, *ends[-2:]}
+    return [_with_mark(sent, mark) if n in marked else sent for n, sent in enumerate(messages)]
 
 
-def _with_mark(said: _OutgoingMessage, mark: Wire) -> _OutgoingMessage:
-    content = said.message.get("content")
-    if isinstance(content, list) and content and said.role != "tool":
-        return said.but(content=[*content[:-1], {**content[-1], "cache_control": mark}])
-    return said.but(cache_control=mark)
+def _with_mark(sent: _OutgoingMessage, mark: Wire) -> _OutgoingMessage:
+    """The message with a cache mark, in its last part, or in itself where it is a result or has no parts."""
+    content = sent.message.get("content")
+    if isinstance(content, list) and content and sent.role != "tool":
+        return sent.but(content=[*content[:-1], {**content[-1], "cache_control": mark}])
+    return sent.but(cache_control=mark)
 
 
-def _renamed(messages: Sequence[_OutgoingMessage], dialect: Dialect) -> list[_OutgoingMessage]:
-    """Call ids in the family's shape and each once: ids are paired per occurrence, in the round they belong to."""
+def _with_fitting_ids(messages: Sequence[_OutgoingMessage], dialect: Dialect) -> list[_OutgoingMessage]:
+    """The messages with call ids that the family accepts and that occur only once. Results are paired with the calls of the
+    newest reply, since several replies may use the same id."""
     if dialect.keep_ids:
         return list(messages)
     used: set[str] = set()
-    open_calls: list[tuple[str, str]] = []
+    open_calls: list[tuple[str, str]] = []  # old and new id
     renamed: list[_OutgoingMessage] = []
-    for said in messages:
-        if calls := said.message.get("tool_calls"):
-            fresh = [(call["id"], _fitting_id(call["id"], dialect, used)) for call in calls]
-            said = said.but(tool_calls=[{**c, "id": new} for c, (_, new) in zip(calls, fresh, strict=True)])
-            open_calls = fresh
-        elif said.role == "tool":
-            pair = next((p for p in open_calls if p[0] == said.message["tool_call_id"]), None)
+    for sent in messages:
+        if calls := sent.message.get("tool_calls"):
+            open_calls = [(call["id"], _fitting_id(call["id"], dialect, used)) for call in calls]
+            sent = sent.but(tool_calls=[{**c, "id": new} for c, (_, new) in zip(calls, open_calls, strict=True)])
+        elif sent.role == "tool":
+            pair = next((p for p in open_calls if p[0] == sent.message["tool_call_id"]), None)
             if pair:
                 open_calls.remove(pair)
-                said = said.but(tool_call_id=pair[1])
-        renamed.append(said)
+                sent = sent.but(tool_call_id=pair[1])
+        renamed.append(sent)
     return renamed
 
 
 def _fitting_id(id: str, dialect: Dialect, used: set[str]) -> str:
-    """The id itself where it fits and is new, else one made from it; always the same for the same conversation."""
+    """The id itself where the family accepts it and it is not in `used`, else one derived from it; the same in every request of a
+    conversation. Adds it to `used`."""
     length = dialect.id_length
     fits = re.fullmatch(dialect.id_pattern, id) and (len(id) == length if length else len(id) <= dialect.id_max)
     new, turn = id, 0

@@ -1,4 +1,5 @@
-"""What can be used from here: providers whose key is set, and servers on the usual local ports, asked at once and briefly."""
+"""Finds models that a person can choose: those of providers whose key is set, and those of servers on the usual local ports,
+which are all asked at once, with a short timeout."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ from ctxchat.models.settings import ModelSettings, lookup, where
 
 
 class FoundModel(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A model that could be chosen. Costs in US dollars a million tokens, None where unknown. `api_base` belongs into its
-    settings; empty for the provider's own. `reachable`: a server answered, or the key is set (providers are not asked)."""
+    """A model that can be chosen. Costs are in US dollars per million tokens, None where unknown. `api_base` is the address to
+    set for it, empty for the provider's own. `reachable`: its local server answered, or its provider's key is set. `note` says
+    where it was found."""
 
     name: str
     provider: str
@@ -33,25 +35,25 @@ class FoundModel(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """One place to have models from (a server, an account): the one proposed, and how many others there are."""
+    """A source of models (a server, an account): the model proposed, and how many `others` it has."""
 
     model: FoundModel
     others: int = 0
 
 
 class FirstLook(msgspec.Struct, frozen=True):
-    """What a person is asked when no model is set: which of the `offers`; or told, where there is nothing to ask."""
+    """What a person is shown when no model is set: the `offers` to choose from, or a `note` where there is nothing to choose."""
 
     offers: tuple[Offer, ...] = ()
     note: str = ""
 
 
 MAX_LISTED_MODELS = 50
-"""Models of one server that are shown."""
+"""The most models of one server that are shown."""
 
 
 class LocalServer(msgspec.Struct, frozen=True):
-    """Where a server usually listens: litellm's prefix for it, and its address without a path."""
+    """A kind of local server: litellm's prefix for it, and the address without a path where it usually listens."""
 
     prefix: str
     root: str
@@ -70,8 +72,8 @@ LOCAL_SERVERS = (
 async def discover(
     servers: Sequence[LocalServer] | None = None, environment: Mapping[str, str] = os.environ, *, keyring: bool = False
 ) -> tuple[FoundModel, ...]:
-    """Local models first, then those of providers with a key. Takes some three seconds at most; never raises. The system's
-    `keyring` may want to be unlocked, so it is asked only where a person waits for it."""
+    """The models that can be used, those of local servers first. Takes about three seconds at most; never raises. `keyring`: look
+    for keys in the system's keyring as well, which may ask the person to unlock it."""
     places = local_servers(environment) if servers is None else servers
     found = await asyncio.gather(*(_served(place) for place in places))
     hosted = await asyncio.to_thread(with_keys, environment, keyring=keyring)
@@ -79,7 +81,7 @@ async def discover(
 
 
 def local_servers(environment: Mapping[str, str]) -> tuple[LocalServer, ...]:
-    """The usual places, with Ollama where its own variable says it is."""
+    """The local servers to ask, with Ollama's address from its own variable `OLLAMA_HOST` where that is set."""
     host = environment.get("OLLAMA_HOST", "").strip().rstrip("/")
     if not host:
         return LOCAL_SERVERS
@@ -95,7 +97,7 @@ def local_servers(environment: Mapping[str, str]) -> tuple[LocalServer, ...]:
 
 
 def usual_base(name: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Where Ollama listens by its own variable, for a model of it; empty where nothing says so."""
+    """The address in `OLLAMA_HOST`, for a model of Ollama; empty for other models and where it is the usual one."""
     ours, usual = local_servers(environment)[0], LOCAL_SERVERS[0]
     return ours.root if name.startswith(("ollama/", "ollama_chat/")) and ours != usual else ""
 
@@ -111,7 +113,7 @@ def with_keys(environment: Mapping[str, str], *, keyring: bool = False) -> list[
 
 
 def offers(found: Sequence[FoundModel]) -> tuple[Offer, ...]:
-    """One for each place, in the order they were found; the first model that can chat is proposed."""
+    """An offer for each source of these models, in the order they were found; each proposes its first model that can chat."""
     places: dict[tuple[str, str], list[FoundModel]] = {}
     for model in found:
         if model.reachable and not _EMBEDS.search(model.name):
@@ -120,15 +122,14 @@ def offers(found: Sequence[FoundModel]) -> tuple[Offer, ...]:
 
 
 def row(name: str, provider: Provider, *, note: str = "") -> FoundModel:
-    """A provider's model that answered or has its key, as the catalogue knows it."""
+    """A provider's model as a choice, with window and prices from the catalogue."""
     window = windows.without_server(ModelSettings(name=name))
     costs = catalogue.usual_prices(name)
     return FoundModel(name, provider.title, True, window.tokens, window.source, *costs, note)
 
 
 async def served_beside(settings: ModelSettings) -> tuple[FoundModel, ...]:
-    """The other models of the server that this one is asked at, as it lists them; none where it is a provider's own, or says
-    nothing."""
+    """The other models on this model's server, as it lists them; none for a provider's server, or where it does not answer."""
     if not windows.names_anything(settings):
         return ()
     key = await asyncio.to_thread(lookup, settings.api_key_env) if settings.api_key_env else ""
@@ -149,7 +150,8 @@ def _beside(settings: ModelSettings, name: str, tokens: int) -> FoundModel:
 
 
 async def configured(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> FoundModel:
-    """A model of a person's settings: its server is asked for the window where it is one's own, its key is looked for."""
+    """The model of a person's settings as a choice: asks its server for the window, where it is a local one, and looks for its
+    key."""
     usual = () if settings.base else settings.provider.keys  # a server of one's own wants none
     names: tuple[str, ...] = (settings.api_key_env,) if settings.api_key_env else usual
     window, there, key = await asyncio.gather(
@@ -202,7 +204,8 @@ async def _local(place: LocalServer, name: str) -> FoundModel:
 
 
 def _ids(answer: Any, field: str, id: str, kinds: Collection[str] = ()) -> list[str]:
-    """What the rows of a list are called; only those of these `kinds`, where any are named."""
+    """The names in a server's list of models: the field `id` of the rows in `field`, of those rows whose type is in `kinds`,
+    unless that is empty."""
     rows = answer.get(field) if isinstance(answer, Mapping) else None
     if not isinstance(rows, list):
         return []

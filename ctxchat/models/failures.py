@@ -1,8 +1,9 @@
-"""What went wrong with a call, in the terms of core.errors.ModelError, from whatever exception came out of litellm
-or of the direct transport; and what to do about it, in the words of whoever serves the model.
+"""Turns the exceptions of both transports (litellm's and the direct one's) into a ModelError: its kind, a text for people, when
+to try again, and a remedy that fits the provider.
 
-Reads classes by name along the chain of causes, because litellm drops some of them on the way; does not import litellm. A
-refusal whose words alone hint at an overflow stays what it is: the core judges those.
+Goes through the chain of causes and recognises classes by their names, because litellm wraps some and drops others; does not
+import litellm. A refusal that only its text makes look like an overflow of the window keeps its kind: `core.overflow` judges
+those.
 """
 
 from __future__ import annotations
@@ -31,21 +32,23 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def retry_after(chain: Sequence[BaseException], body: str) -> float | None:
-    """Seconds, by a header of any error in the chain, else by the words of the body; None where nothing is said."""
+    """After how many seconds to try again, by a header of an error in the chain, else by the text of the body; None where neither
+    says."""
     for error in chain:
         headers = [getattr(getattr(error, "response", None), "headers", None)]
         headers += [getattr(error, "litellm_response_headers", None), getattr(error, "headers", None)]
-        for found in headers:
-            seconds = _from_headers(found) if isinstance(found, Mapping) else None
+        for each in headers:
+            seconds = _from_headers(each) if isinstance(each, Mapping) else None
             if seconds is not None:
                 return seconds
-    said = _AGAIN.search(body)
-    if said is None:
+    match = _AGAIN.search(body)
+    if match is None:
         return None
-    return sum(float(n) * _SECONDS[unit.lower()] for n, unit in _SPAN.findall(said[1] or said[2]))
+    return sum(float(n) * _SECONDS[unit.lower()] for n, unit in _SPAN.findall(match[1] or match[2]))
 
 
 def _from_headers(headers: Mapping[Any, Any]) -> float | None:
+    """The seconds that a response's headers state, as a number or a date; None where they state none."""
     values = {str(name).lower(): str(value) for name, value in headers.items()}
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = values.get(name, "")
@@ -65,11 +68,14 @@ _KEY = expression(
     r"|(?:incorrect|invalid|expired) (?:api|proxy)\b.{0,20}(?:key|token)|no_db_connection",
     re.I,
 )
-"""Refused keys that come with a 400: Gemini's, xAI's, and litellm's proxy where it has no database to look the key up in."""
+"""Matches refusals of a key that come with a status 400: Gemini's, xAI's, and those of litellm's proxy without a database of
+keys."""
+
 _NO_KEY = expression(
     r"missing credentials|api_?key\b.{0,20}must be set|credentials were not found|unable to locate credentials", re.I
 )
-"""What clients say that find no key, before anything is sent."""
+"""Matches the errors of clients that find no key and send nothing."""
+
 _NO_ADDRESS = expression(r"must provide one of the `base_url`", re.I)
 _NO_PACKAGE = expression(r"no module named|cloud sdk not found|must be installed", re.I)
 _FILTER = expression(r"content.?(filter|policy|management)|safety system|flagged", re.I)
@@ -80,18 +86,20 @@ _PREFIX_CHANGED = expression(
     r"|encrypted content .{0,80}could not be (?:verified|decrypted)|thought.?signature.{0,20}(?:invalid|not valid|missing)",
     re.I | re.S,
 )
-"""A thought came back that its provider does not take there: what came before it, its order or itself is not what it was
-(Anthropic's "Fix a thinking block bound to a different conversation", OpenAI's reasoning items, Gemini's signatures)."""
+"""Matches refusals of reasoning that was sent back, because it, its order or what came before it has changed (Anthropic's "Fix a
+thinking block bound to a different conversation", OpenAI's reasoning items, Gemini's signatures)."""
+
 _TOO_LONG = expression(r"prompt is too long: \d+ tokens? > \d+ max")
-"""Anthropic's words, which mean nothing else; litellm makes a class of them."""
+"""Matches Anthropic's error for a prompt that is too long, for which litellm has a class."""
+
 _ENDED = expression(r"raised a streaming error - finish_reason: error")
-"""litellm's words where a provider gives its own trouble as the reason for the end."""
+"""Matches litellm's error for a stream that the provider ended with an error of its own."""
 
 _NO_EVENTS = expression(r"body decoded to no events|closed the responses stream before any terminal event")
-"""litellm's words for streams of Bedrock's and of OpenAI's newer form that just end."""
+"""Matches litellm's errors for streams of Bedrock's and of OpenAI's Responses API that end without a last event."""
 
 _MISWRITTEN = {"tool_use_failed", "output_parse_failed"}
-"""Groq's codes for what its model wrote and it could not read: the request is not at fault."""
+"""Groq's error codes for output of the model that it could not parse; the request was fine."""
 
 _NO_CONNECTION = {"ConnectError", "ClientConnectorError", "ConnectTimeout"}
 _BY_STATUS = {
@@ -121,7 +129,7 @@ _HINTS = {
 
 
 def failure(error: BaseException, *, began: bool) -> ModelError:
-    """What an exception means. `began`: parts of the reply had already arrived."""
+    """The ModelError for an exception of a transport. `began`: parts of the reply had arrived."""
     if isinstance(error, ReplyTooLarge):
         return ModelError(
             str(error), "What came before stays. Nothing of the reply was carried out.", kind="interrupted"
@@ -148,32 +156,34 @@ def failure(error: BaseException, *, began: bool) -> ModelError:
 
 
 def of_end(reply: ReplyBuilder, *, ended: bool) -> ModelError | None:
-    """What is wrong with a reply whose stream is over; None for one that is whole. `ended`: the provider has said so."""
+    """The error for a reply whose stream is over and that is not whole; None for a whole one. `ended`: the provider said that it
+    is the end."""
     if reply.failed:
         return ended_badly(reply.failed, began=not reply.empty)
     if reply.window_full:
         words = "The window was full before the reply was complete."
         return ModelError(words, kind="overflow", code="model_context_window_exceeded")
     if reply.announced and not reply.spoken:
-        said = "The server said that the model calls a tool, and sent no call."
-        return ModelError(said, "", kind="server" if reply.empty else "interrupted")
+        text = "The server said that the model calls a tool, and sent no call."
+        return ModelError(text, "", kind="server" if reply.empty else "interrupted")
     if reply.empty:
         return nothing_came(reply.finish)
     return None if ended else cut_off()
 
 
 def allowed_output(problem: ModelError, asked: int) -> int:
-    """The longest reply, in tokens, that a refusal of `asked` says the model can write; 0 where it says no such thing."""
+    """The longest reply in tokens that the model can write, by a server's refusal of a reply of `asked` tokens; 0 where the error
+    says nothing about that."""
     if problem.kind != "bad_request" or not asked or not _OUTPUT_LIMIT.search(problem.body):
         return 0
-    if output_excess(problem) or is_context_overflow(problem):  # it is the prompt that takes the room
+    if output_excess(problem) or is_context_overflow(problem):  # not the reply is too long, but the prompt
         return 0
     named = (int(number.replace(",", "")) for number in _NUMBER.findall(problem.body))
     return max((n for n in named if MIN_OUTPUT_TOKENS <= n < asked), default=0)
 
 
 MIN_OUTPUT_TOKENS = 256
-"""Tokens; no model writes less at most."""
+"""The lowest number that is taken for a limit of replies, in tokens; no model has a lower one."""
 
 _OUTPUT_LIMIT = expression(
     r"max_(?:completion_|new_|output_)?tokens|max(?:imum)?.{0,24}(?:completion|output) tokens|maximum tokens you requested",
@@ -183,18 +193,18 @@ _NUMBER = expression(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w])|(?<![\w.])\d{3,7}(?!
 
 
 def cut_off() -> ModelError:
-    """The stream ended in good order, but before the reply did."""
+    """The error for a stream that ended normally, but before the reply was complete."""
     return ModelError("The stream ended before the reply was complete.", _HINTS["interrupted"], kind="interrupted")
 
 
 def ended_badly(reason: str, *, began: bool) -> ModelError:
-    """The provider ended the reply with a reason that is none of a reply. `began`: parts of it had arrived."""
+    """The error for a reply that the provider ended with an unknown `reason`. `began`: parts of it had arrived."""
     kind = "interrupted" if began else "server"
     return ModelError(f"The provider ended the reply with {reason}.", _HINTS.get(kind, ""), kind=kind)
 
 
 def nothing_came(finish: str) -> ModelError:
-    """The stream ended without text, call or thought."""
+    """The error for a stream that ended without text, call or reasoning, by the reason it gave (`finish`)."""
     if finish == "content_filter":
         return ModelError("The provider's content filter stopped the reply.", kind="content_filter")
     if finish == "refusal":
@@ -206,10 +216,12 @@ def nothing_came(finish: str) -> ModelError:
 
 
 def _kind(chain: list[BaseException], status: int, code: str, body: str, began: bool) -> str:
+    """The kind of a failure. The order of the checks matters: what the text or code says for certain comes before the status,
+    which gateways and litellm often change, and the names of classes come last."""
     names = {base.__name__ for error in chain for base in type(error).__mro__}
     classed = "ContextWindowExceededError" in names or _TOO_LONG.search(body)
     classed = classed and is_context_overflow(chain[0])
-    if classed or overflow_code(code, body):  # where the output's limit is named, the core reads the words
+    if classed or overflow_code(code, body):  # an error about the output's limit has such a code as well
         return "bad_request" if _OUTPUT.search(body) else "overflow"
     if status in {0, 400, 422} and not began and _PREFIX_CHANGED.search(body):
         return "prefix_changed"
@@ -224,11 +236,11 @@ def _kind(chain: list[BaseException], status: int, code: str, body: str, began: 
     if code in _MISWRITTEN:
         return "interrupted" if began else "server"
     if not began and refuses_grammar(body):
-        return "bad_request"  # llama.cpp calls it its own fault
+        return "bad_request"  # llama.cpp answers with status 500
     if "ModuleNotFoundError" in names or _says(_NO_ADDRESS, chain) or (not status and _says(_NO_PACKAGE, chain)):
-        return "not_found"  # some providers need an address of one's own, or a package that litellm does not bring
+        return "not_found"  # some providers need an address, or a package that is not installed with litellm
     if names & _NO_CONNECTION and not began:
-        return "connection"  # litellm makes a status 500 of it for some providers
+        return "connection"  # litellm turns it into a status 500 for some providers
     if status in _BY_STATUS and not (began and status in {408, 409, 429}):
         return _BY_STATUS[status]
     if began:
@@ -249,6 +261,7 @@ def _kind(chain: list[BaseException], status: int, code: str, body: str, began: 
 
 
 def _says(words: re.Pattern[str], chain: list[BaseException]) -> bool:
+    """True where a pattern matches the text of an error in the chain."""
     return any(words.search(str(error)) for error in chain)
 
 
@@ -269,7 +282,7 @@ _ACCOUNT = {
     "azure": "Set AZURE_API_KEY, and api_base to the address of your resource (https://NAME.openai.azure.com).",
     "vertex_ai": "Set VERTEXAI_PROJECT and VERTEXAI_LOCATION, and sign in with `gcloud auth application-default login`.",
 }
-"""What litellm finds its own way with, where there is no key of ours."""
+"""The remedies for providers at which litellm authenticates by itself, by prefix."""
 
 _PACKAGES = {
     "vertex_ai": " (google-auth, and google-cloud-aiplatform for Claude; gemini/… and anthropic/… need neither)"
@@ -279,7 +292,7 @@ _OPENAI_STYLE = {"openai", "hosted_vllm", "lm_studio", "llamafile", "litellm_pro
 
 
 def remedy(settings: ModelSettings, problem: ModelError) -> str:
-    """What helps against `problem` with this model; empty where its provider makes no difference."""
+    """What the person can do about `problem` with this model; empty where that does not depend on the provider."""
     match problem.kind:
         case "connection":
             return _unreachable(settings)

@@ -1,5 +1,5 @@
-"""Whether a model takes images, as a server of one's own says or the catalogue, and what one costs: each provider family counts
-its own way, always by pixels. Never raises where a server does not say."""
+"""Finds out whether a model accepts images, from a local server or the catalogue, and computes how many tokens an image takes,
+which each family of models counts in its own way, by pixels. Raises nothing where a server does not answer."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ctxchat.models.settings import ModelSettings, lookup
 
 
 async def taken_there(settings: ModelSettings) -> bool | None:
-    """What the server behind `settings.base` says; None where it says nothing, and where nobody need ask it. Takes two seconds
-    at most."""
+    """Whether the local server behind `settings.base` says that the model accepts images; None where it does not say or need not
+    be asked. Takes two seconds at most."""
     if not settings.base or settings.vision is not None:
         return None
     root = re.sub(r"/v\d+$", "", settings.base)
@@ -30,25 +30,27 @@ async def taken_there(settings: ModelSettings) -> bool | None:
         probe(f"{root}/api/v0/models", key=key),
     )
     lm_studio = from_lm_studio(studio, settings.model), from_older_lm_studio(older, settings.model)
-    said = (from_ollama_show(shown), from_props(props), *lm_studio)
-    return next((answer for answer in said if answer is not None), None)
+    answers = (from_ollama_show(shown), from_props(props), *lm_studio)
+    return next((answer for answer in answers if answer is not None), None)
 
 
 def from_ollama_show(answer: Any) -> bool | None:
-    """`vision` among the `capabilities` of the model (Ollama's /api/show)."""
+    """Whether Ollama's /api/show has `vision` among the `capabilities` of the model; None where it does not say."""
     named = answer.get("capabilities") if isinstance(answer, Mapping) else None
     return "vision" in named if isinstance(named, list) else None
 
 
 def from_props(answer: Any) -> bool | None:
-    """`modalities.vision` (llama.cpp's /props): false where it was started without a projector."""
+    """`modalities.vision` in llama.cpp's /props, which is false where it was started without a projector; None where it is
+    missing."""
     named = answer.get("modalities") if isinstance(answer, Mapping) else None
     seen = named.get("vision") if isinstance(named, Mapping) else None
     return seen if isinstance(seen, bool) else None
 
 
 def from_lm_studio(answer: Any, model: str) -> bool | None:
-    """`vision` among the `capabilities` of the model, or of the one it is loaded from (LM Studio's /api/v1/models)."""
+    """`vision` in the `capabilities` of the model, or of the one it is loaded from, in LM Studio's /api/v1/models; None where it
+    is missing."""
     rows = answer.get("models") if isinstance(answer, Mapping) else None
     for row in rows if isinstance(rows, list) else ():
         if not isinstance(row, Mapping):
@@ -62,7 +64,7 @@ def from_lm_studio(answer: Any, model: str) -> bool | None:
 
 
 def from_older_lm_studio(answer: Any, model: str) -> bool | None:
-    """The model's `type`, `vlm` for one that takes images (LM Studio's /api/v0/models, before its version 0.4)."""
+    """Whether the model's `type` is `vlm` in LM Studio's /api/v0/models (before its version 0.4); None where it is missing."""
     rows = answer.get("data") if isinstance(answer, Mapping) else None
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, Mapping) and row.get("id") == model and isinstance(row.get("type"), str):
@@ -71,7 +73,7 @@ def from_older_lm_studio(answer: Any, model: str) -> bool | None:
 
 
 UNKNOWN = (1024, 1024)
-"""What an image of unknown size counts as, in pixels."""
+"""The size in pixels that is assumed for an image of unknown size."""
 
 _PATCHES = (
     (re.compile(r"gpt-4\.1-mini|gpt-5-mini"), 1.62),
@@ -85,12 +87,12 @@ _TILES = (
     (re.compile(r"gpt-5"), 70, 140),
     (re.compile(r"(?:^|/)o[13]\b"), 75, 150),
 )
-"""OpenAI's models whose tiles of 512 pixels do not cost the usual 85 + 170: what is always paid, and what a tile is."""
+"""OpenAI's models whose tiles of 512 pixels do not take the usual 85 + 170 tokens: the tokens of an image, and of each tile."""
 
 
 def takes_images(settings: ModelSettings) -> bool:
-    """As set, else by litellm's catalogue; no where neither says so: a server would refuse the request. A server of one's own
-    that says it itself (`vision`) is believed instead of the catalogue."""
+    """Whether images are sent to a model: by its setting `vision` (into which a local server's answer goes), else by litellm's
+    catalogue; false where neither says so, since the server would refuse the whole request."""
     if settings.vision is not None:
         return settings.vision
     entry = catalogue.catalogue_model(settings.name)
@@ -98,7 +100,8 @@ def takes_images(settings: ModelSettings) -> bool:
 
 
 def token_count(dialect: Dialect, name: str, width: int, height: int) -> int:
-    """Tokens of an image of so many pixels, as the family of the model counts them; 0 × 0 is an unknown size."""
+    """The tokens of an image of this size in pixels (0 × 0: unknown), as the model's family counts them. `name` is litellm's
+    name."""
     if width <= 0 or height <= 0:
         width, height = UNKNOWN
     if dialect is ANTHROPIC:

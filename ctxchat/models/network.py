@@ -1,5 +1,5 @@
-"""What is wrong with the network settings that a model's requests need (its proxy, its certificates, its address), before
-anything is sent."""
+"""Checks the network settings that a model's requests need (address, headers, proxy, certificates) before anything is sent, so
+that a mistake is named instead of failing somewhere in a library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ctxchat.models.settings import ModelSettings
 
 
 def check_network_settings(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> None:
-    """Raises ModelError (`settings`) that names what cannot work, whoever carries the request. Looks at files."""
+    """Raise ModelError (`settings`), which names the setting that cannot work, whichever transport is used. Reads files of
+    certificates."""
     variable, address = _address(settings, environment)
     try:
         base = whole_address(address) or "https://provider.example"
@@ -44,7 +45,8 @@ def check_network_settings(settings: ModelSettings, environment: Mapping[str, st
 
 
 def _address(settings: ModelSettings, environment: Mapping[str, str]) -> tuple[str, str]:
-    """Where requests go, and the variable that says so; empty for the settings and for the provider's own place."""
+    """The environment variable that sets the address of a model's server, and the address. The variable is empty where the
+    settings set it; the address is empty for the provider's own."""
     if settings.api_base:
         ollama = usual_base(settings.name, environment) == settings.api_base
         return "OLLAMA_HOST" if ollama else "", settings.api_base

@@ -1,5 +1,5 @@
-"""Models that are newer than litellm's list: each as a model in it that is alike, with the prices its provider states; and, for
-what is in neither, the listed model that stands for its family."""
+"""A table of models that are newer than litellm's list: for each, a listed model with the same abilities, and the prices that its
+provider states. For models in neither list, a listed model of the same family."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from collections.abc import Mapping
 import msgspec
 
 STATED = datetime.date(2026, 11, 25)
-"""The day on which the providers' pages said so."""
+"""The day on which these prices were read from the providers' pages."""
 
 
 class NewerModel(msgspec.Struct, frozen=True):
-    """What a provider says of a model that litellm does not list yet: `like` is a listed one that holds and does the same,
-    `fields` are its prices under litellm's names for them."""
+    """A model that litellm does not list yet. `like` is a listed model with the same window and abilities; `fields` are its
+    prices in US dollars per token, under litellm's names."""
 
     like: str
     fields: Mapping[str, float]
 
 
 def _claude(new: float, out: float, cached: float) -> dict[str, float]:
-    """US dollars a million tokens; a write costs 1.25 times what is new, one for an hour twice."""
+    """Prices of a Claude, from US dollars per million tokens. Writing to the cache costs 1.25 times the price of new tokens,
+    writing for an hour twice."""
     return {
         "input_cost_per_token": new / 1e6,
         "output_cost_per_token": out / 1e6,
@@ -33,8 +34,8 @@ def _claude(new: float, out: float, cached: float) -> dict[str, float]:
 
 
 def _gpt(new: float, out: float, cached: float) -> dict[str, float]:
-    """US dollars a million tokens; a write costs 1.25 times what is new, one for twelve hours twice that. Above 272,000 tokens
-    all of a prompt costs twice as much, a reply half as much again."""
+    """Prices of a GPT, from US dollars per million tokens. Writing to the cache costs 1.25 times the price of new tokens, writing
+    for twelve hours 2.5 times. Above 272,000 tokens, the whole prompt costs twice as much and the reply 1.5 times."""
     usual = {
         "input_cost_per_token": new / 1e6,
         "cache_read_input_token_cost": cached / 1e6,
@@ -53,7 +54,8 @@ NEWER = {
 }
 
 _MAKERS = {"claude": "anthropic", "gpt": "openai"}
-"""Under which provider's name what makes of model is known, beside no name at all."""
+"""The provider that makes the models whose names begin so; with the prefix of another provider, the table's prices do not
+hold."""
 
 _FAMILIES = (
     (r"claude-(?:fable|mythos)-\d", "claude-fable-5-1"),
@@ -70,11 +72,13 @@ _FAMILIES = (
     (r"glm-5\.[3-9]|glm-[6-9]", "zai/glm-5.3"),
     (r"qwen(?:3\.8|-?[4-9])-?(?:max|plus|flash)", "dashscope/qwen3.8-max"),
 )
-"""How the names of a family begin, behind whoever serves them, and the listed model that stands for it."""
+"""The beginning of the names in a family (without a provider's prefix), and the listed model that stands for it; the first match
+counts."""
 
 
 def newer_model(name: str) -> NewerModel | None:
-    """A model of the table, by litellm's name, asked of whoever made it: other houses have prices of their own."""
+    """The entry of the table for a model, by litellm's name; None for other models, and where another provider than its maker
+    serves it, which has prices of its own."""
     head, slash, rest = name.replace("/responses/", "/").partition("/")
     if not slash:
         return NEWER.get(name)
@@ -82,6 +86,6 @@ def newer_model(name: str) -> NewerModel | None:
 
 
 def family(name: str) -> str:
-    """The listed model whose window a model of its family is taken to have, whoever serves it; empty for none."""
+    """The name of the listed model that stands for a model's family, whoever serves it; empty where none does."""
     model = name.rpartition("/")[2].lower()
     return next((like for begins, like in _FAMILIES if re.match(begins, model)), "")

@@ -1,6 +1,7 @@
-"""Servers that take OpenAI's chat form as it is: where each listens, what it wants otherwise, and a request for it as bytes.
+"""A table of the servers that accept OpenAI's chat format and that we ask without litellm: their addresses, in what they differ,
+and how a request to them is encoded. All others are reached through litellm.
 
-Pure values and functions; knows nothing of connections or of replies. Who is not here is reached through litellm.
+Pure values and functions; knows nothing of connections.
 """
 
 from __future__ import annotations
@@ -23,18 +24,20 @@ from ctxchat.models.protocol import encode
 from ctxchat.models.settings import ModelSettings
 
 _COMMON = frozenset({"temperature", "top_p", "extra_body", "extra_headers"})
-"""Parameters that every one of them takes, or that go out as they are."""
+"""Parameters that all of these servers accept, or that are sent unchanged."""
 
 _OWN = _COMMON | {
     *("stop", "seed", "presence_penalty", "frequency_penalty", "logit_bias", "user"),
     *("top_k", "min_p", "repetition_penalty"),
 }
 
+"""Parameters that local servers accept."""
+
 _LEFT_ALONE = frozenset({"extra_body", "extra_headers"})
 
 
 class WireRequest(msgspec.Struct, frozen=True):
-    """A request as it goes out."""
+    """An encoded HTTP request."""
 
     url: str
     headers: dict[str, str]
@@ -42,11 +45,14 @@ class WireRequest(msgspec.Struct, frozen=True):
 
 
 class Server(msgspec.Struct, frozen=True):
-    """A provider's servers. `base`: their address, empty where a person's settings, or `providers`, say it. `extra`: which
-    parameters go out as they are. `usage_asked`: it takes OpenAI's `stream_options`, which others refuse. `texts`: contents as
-    texts rather than parts. `bare_schemas`: tools without the names of their schemas. `body`: what goes along. `session`: the
-    field, or `session_header` the header, that names the conversation, so that it finds its cache. `effort_inside`: the effort
-    stands in an object `reasoning`."""
+    """A provider's server and in what it differs from OpenAI's.
+
+    `base` is its address, empty where the settings or `providers` have it. `extra` are the parameters of a person's settings that
+    it accepts; with others, litellm is used. `usage_asked`: it accepts OpenAI's `stream_options`. `texts`: it wants contents as
+    texts and not as lists of parts. `bare_schemas`: it wants schemas without `$id` and `$schema`. `body` are fields to add.
+    `session` is the field, or `session_header` the header, in which it takes the session's id, by which it finds the conversation
+    in its cache. `effort_inside`: the effort goes into an object `reasoning`.
+    """
 
     base: str = ""
     extra: frozenset[str] = _COMMON
@@ -59,7 +65,8 @@ class Server(msgspec.Struct, frozen=True):
     effort_inside: bool = False
 
     def request(self, model: str, arguments: Mapping[str, Any]) -> WireRequest:
-        """The request of arguments in litellm's form, `model` as the server knows it. A few milliseconds a megabyte."""
+        """The encoded request for a call's `arguments`, which are in litellm's form; `model` is the server's name of the model.
+        Takes a few milliseconds per megabyte."""
         ours = {"model", "messages", "tools", "api_base", "api_key", "max_tokens", "session", "effort", *_LEFT_ALONE}
         body: dict[str, object] = {"model": model, "messages": [_sent(m, self) for m in arguments["messages"]]}
         body |= {name: value for name, value in arguments.items() if name not in ours}
@@ -88,18 +95,18 @@ class Server(msgspec.Struct, frozen=True):
 
     @property
     def versioned(self) -> Server | None:
-        """The same at `/v1`, where most answer; None for an address with a path of its own."""
+        """The same server at the path `/v1`, where most servers answer; None where its address has a path already."""
         if urlsplit(self.base).path.strip("/"):
             return None
         return msgspec.structs.replace(self, base=with_path(self.base, "/v1"))
 
     def reading(self, name: str) -> ChatReading:
-        """What reads one reply: nothing is to be made of its pieces."""
+        """A reader for the pieces of one reply."""
         return ChatReading()
 
 
 class ChatReading:
-    """The pieces of one reply, which are in OpenAI's form."""
+    """Reads the pieces of one reply. They are in OpenAI's format already, so only notes about the reply are taken from them."""
 
     received: Received | None = None
 
@@ -107,7 +114,8 @@ class ChatReading:
         self.notes = ReplyNotes()
 
     def piece(self, event: Wire) -> Wire:
-        """As it came; the first names the reply, the last of llama.cpp's tells how long it read."""
+        """The piece unchanged. The first one has the reply's id; llama.cpp's last one has the time that reading the prompt
+        took."""
         if not self.notes.message_id and isinstance(event.get("id"), str):
             self.notes = ReplyNotes(message_id=event["id"])
         if isinstance(timings := event.get("timings"), dict):
@@ -116,7 +124,7 @@ class ChatReading:
 
 
 def _prefill(timings: Wire) -> float:
-    """Tokens of a prompt that llama.cpp read in a second; 0 where it read too few to tell."""
+    """The tokens of a prompt that llama.cpp read per second; 0 where it read too few to tell."""
     read, milliseconds = tokens(timings.get("prompt_n")), timings.get("prompt_ms")
     if read < MIN_TIMED_TOKENS or not isinstance(milliseconds, int | float) or not milliseconds > 0:
         return 0.0
@@ -124,7 +132,7 @@ def _prefill(timings: Wire) -> float:
 
 
 MIN_TIMED_TOKENS = 64
-"""Tokens that have to be read for their time to say how fast a server reads."""
+"""The fewest tokens read from which a speed is computed."""
 
 
 SERVERS: dict[str, Server] = {
@@ -164,12 +172,12 @@ SERVERS: dict[str, Server] = {
     "nvidia_nim": Server("https://integrate.api.nvidia.com/v1", usage_asked=False),  # docs.api.nvidia.com/nim
     "minimax": Server("https://api.minimax.io/v1", _LEFT_ALONE),  # platform.minimax.io/docs
 }
-"""By litellm's prefix."""
+"""The servers by litellm's prefix."""
 
 _OPENAIS = re.compile(r"gpt-|o\d")
 
 _REASONING = re.compile(r"gpt-[5-9](?!-chat)")
-"""OpenAI's models that call the limit of a reply otherwise, and take no temperature."""
+"""Matches OpenAI's models that have another name for the limit of a reply (`max_completion_tokens`) and accept no temperature."""
 
 _VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?(?=[.-]|$)")
 
@@ -178,10 +186,10 @@ _ADDRESSES = {
     "mistral": ("MISTRAL_API_BASE", "MISTRAL_AZURE_API_BASE"),
     "anthropic": ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
 }
-"""The variables that hold another address of a provider, where it is not `…_API_BASE` alone."""
+"""The environment variables that set another address of a provider, where it is not only `…_API_BASE`."""
 
 _ACCOUNTS = {"openai": ("OPENAI_ORGANIZATION", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")}
-"""What litellm reads beside the key."""
+"""The environment variables that litellm reads besides the key, and that we do not support."""
 
 TLS_BY_LITELLM = ("SSL_VERIFY", "SSL_CERTIFICATE")
 
@@ -210,7 +218,7 @@ def address_elsewhere(prefix: str, environment: Mapping[str, str]) -> tuple[str,
 
 
 def set_elsewhere(settings: ModelSettings, environment: Mapping[str, str]) -> bool:
-    """True where an address, an account or certificates are set that only litellm reads."""
+    """True where the environment sets an address, an account or certificates that only litellm supports."""
     prefix = settings.provider.prefix
     if not settings.base and address_elsewhere(prefix, environment)[0]:
         return True
@@ -219,8 +227,8 @@ def set_elsewhere(settings: ModelSettings, environment: Mapping[str, str]) -> bo
 
 
 def _in_another_form(settings: ModelSettings) -> bool:
-    """Models whose requests litellm makes otherwise: OpenAI's that want its newer interface, or no system message; short names
-    of Fireworks'."""
+    """True for models to which litellm sends another form of request: OpenAI's that need the Responses API or accept no system
+    message, and Fireworks' short names."""
     prefix, model = settings.provider.prefix, settings.model.rpartition("/")[2]
     if prefix == "fireworks_ai":
         return not settings.model.startswith("accounts/")
@@ -241,7 +249,8 @@ def _in_another_form(settings: ModelSettings) -> bool:
 
 
 def _sent(message: Wire, server: Server) -> Wire:
-    """A message as this form has it: its cache mark inside its content, which is there, null where nothing is said."""
+    """A message in the exact form of this API: a cache mark goes into the last part of the content; `content` is always present,
+    null where it is empty."""
     content = message.get("content")
     if content is None:
         return {**message, "content": None}
@@ -260,7 +269,7 @@ def _part_texts(parts: Iterable[Wire]) -> Iterable[str]:
 
 
 def _bare(schema: Any) -> Any:
-    """Without the names of schemas, which Mistral's reader of them stumbles over."""
+    """The schema without `$id` and `$schema`, which Mistral refuses."""
     if isinstance(schema, dict):
         return {k: _bare(v) for k, v in schema.items() if k not in {"$id", "$schema"}}
     return [_bare(inner) for inner in schema] if isinstance(schema, list) else schema

@@ -1,4 +1,5 @@
-"""Short questions to model servers over HTTP. An answer or None, never an error: servers that are not there are the rule."""
+"""Short HTTP requests to model servers, to find out what they have. A server that does not answer is no error, since most of
+those asked are not there: the answer is then None."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ async def probe(
     headers: Mapping[str, str] | None = None,
     seconds: float = PROBE_TIMEOUT_S,
 ) -> Any:
-    """The JSON at a URL, None where there is none. Takes so many `seconds` at most."""
+    """The JSON that a URL answers with; None where it answers with anything else, or not within `seconds`. `post` is the JSON
+    body of a POST request, `key` is sent as a bearer token."""
     try:
         client = await asyncio.to_thread(_client, url)
         async with client, asyncio.timeout(seconds):
@@ -53,8 +55,8 @@ async def probe(
 
 
 async def listens(url: str) -> bool:
-    """Whether a server can be reached at a URL, through the environment's proxy where there is one. Whatever it answers counts,
-    and so does a slow answer. Takes twice `PROBE_TIMEOUT_S` at most."""
+    """Whether a server can be reached at a URL, through the environment's proxy where one is set. Any answer counts, and so does
+    a connection without an answer in time. Takes twice `PROBE_TIMEOUT_S` at most."""
     try:
         client = await asyncio.to_thread(_client, url)
         async with client, asyncio.timeout(2 * PROBE_TIMEOUT_S):
@@ -79,7 +81,8 @@ async def _json(response: httpx.Response) -> Any:
 
 
 def _client(url: str) -> httpx.AsyncClient:
-    """Made off the loop: the import and reading certificates take a tenth of a second."""
+    """An HTTP client for a URL. Call it off the event loop, since importing httpx and reading certificates take a tenth of a
+    second."""
     import httpx
 
     return httpx.AsyncClient(**client_options(httpx, url, proxy_for(url, os.environ)), timeout=PROBE_TIMEOUT_S)

@@ -1,4 +1,5 @@
-"""The lines that pass between ctxchat and the process that holds litellm: one JSON object a line, orders in, news out."""
+"""The protocol between ctxchat and the process that holds litellm: requests go in and news come out, each a JSON object on a
+line."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from ctxchat.core.ports import ModelPiece
 
 
 class Call(msgspec.Struct, frozen=True, tag="call"):
-    """Stream one reply. `arguments` are litellm's (model, messages, tools, api_base, …), `timeout` seconds without a byte."""
+    """A request to stream a reply. `arguments` are litellm's (model, messages, tools, api_base, …); `timeout` is the longest time
+    without a byte, in seconds."""
 
     id: int
     arguments: dict[str, object]
@@ -19,7 +21,7 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
-    """Close that call's connection; answered by StreamEnded."""
+    """A request to close the connection of the call `id`; answered by StreamEnded."""
 
     id: int
 
@@ -28,18 +30,18 @@ Request = Call | Cancel
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """litellm is loaded and warm."""
+    """News: litellm is loaded, and calls can be made."""
 
 
 class Piece(msgspec.Struct, frozen=True, tag="piece"):
-    """Something arrived for a call."""
+    """News: a piece of a reply."""
 
     id: int
     piece: ModelPiece
 
 
 class Failure(msgspec.Struct, frozen=True, tag="failure"):
-    """A call failed: the fields of ModelError."""
+    """News: a call failed. The fields are those of ModelError."""
 
     id: int
     text: str
@@ -51,7 +53,7 @@ class Failure(msgspec.Struct, frozen=True, tag="failure"):
     retry_after: float | None = None
 
     def error(self) -> ModelError:
-        """As it is raised on the other side."""
+        """The error to raise on the side of ctxchat."""
         return ModelError(
             self.text,
             self.hint,
@@ -64,13 +66,13 @@ class Failure(msgspec.Struct, frozen=True, tag="failure"):
 
 
 def failed(id: int, error: ModelError) -> Failure:
-    """As it is told to the other side."""
-    said = (error.text, error.hint, error.kind, error.status, error.code, error.body, error.retry_after)
-    return Failure(id, *said)
+    """The news that the call `id` failed with this error."""
+    parts = (error.text, error.hint, error.kind, error.status, error.code, error.body, error.retry_after)
+    return Failure(id, *parts)
 
 
 class StreamEnded(msgspec.Struct, frozen=True, tag="done"):
-    """Nothing more comes for a call, and its connection is closed."""
+    """News: nothing more comes for a call, and its connection is closed."""
 
     id: int
 
@@ -82,7 +84,7 @@ read_news = msgspec.json.Decoder(News).decode
 
 
 def encode(value: object) -> bytes:
-    """As JSON on one line, without its end. Halves of characters, which no encoding takes, become question marks."""
+    """A value as JSON on one line, without the line break. Halves of surrogate pairs become question marks."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -90,7 +92,7 @@ def encode(value: object) -> bytes:
 
 
 def sound(value: Any) -> Any:
-    """The same without halves of characters."""
+    """A JSON value with question marks for halves of surrogate pairs, which cannot be encoded."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):

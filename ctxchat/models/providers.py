@@ -1,6 +1,5 @@
-"""Who serves models: litellm's prefix, the variables their keys are in, and where a local server listens.
-
-Knows which names exist, not how any of them is talked to.
+"""A table of providers: litellm's prefix, the environment variables of their keys, the usual address of a local server, and
+models to propose. Knows nothing of how a provider is called.
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ from ctxchat.models import catalogue
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """A provider. `keys` are the environment variables a key may be in, the usual one first; empty where litellm finds its own
-    way (cloud accounts) or none is needed. `base` is the usual address of a local server. `offers` are models to propose."""
+    """A provider of models. `keys` are the environment variables that may hold its key, the usual one first; empty where litellm
+    authenticates by itself (cloud accounts) or no key is needed. `base` is the usual address of a local server, empty for a
+    provider on the internet. `offers` are models to propose."""
 
     prefix: str
     title: str
@@ -25,7 +25,7 @@ class Provider(msgspec.Struct, frozen=True):
 
     @property
     def local(self) -> bool:
-        """A server of one's own."""
+        """True for a local server."""
         return bool(self.base)
 
 
@@ -75,11 +75,12 @@ _LOCAL = (
 )
 
 PROVIDERS: dict[str, Provider] = {provider.prefix: provider for provider in (*_HOSTED, *_LOCAL)}
-"""The ones ctxchat knows by name; litellm reaches more."""
+"""The providers in this table by prefix; litellm reaches more."""
 
 
 def provider_of(name: str) -> Provider:
-    """The provider of a model by litellm's name; bare names are looked up in the catalogue. Raises UsageError."""
+    """The provider of a model, by litellm's name; a name without a prefix is looked up in the catalogue. Raises UsageError where
+    none is known."""
     head, slash, rest = name.partition("/")
     if slash and rest:
         if head in PROVIDERS:
@@ -95,6 +96,7 @@ def provider_of(name: str) -> Provider:
 
 
 def _nearest(name: str) -> str:
+    """The remedy for an unknown model or provider: the most similar names, or the form of names."""
     head, slash, rest = name.partition("/")
     if slash and rest:
         close = [

@@ -1,6 +1,7 @@
-"""OpenAI's responses form: who is asked in it, a request as bytes, and the events of a reply as pieces of the chat form.
+"""OpenAI's Responses API: decides which models are called in it without litellm, encodes requests, and converts the events of a
+reply to chunks of the chat format.
 
-Nothing is stored at the provider: thoughts come encrypted and go back with the conversation. Knows nothing of connections.
+Nothing is stored at the provider: reasoning comes encrypted and is sent back with the conversation. Knows nothing of connections.
 """
 
 from __future__ import annotations
@@ -22,28 +23,29 @@ from ctxchat.models.received import with_current_ids
 from ctxchat.models.settings import ModelSettings
 
 BY_NAME = "responses/"
-"""What stands before a model's name where this form is wanted of a server that is not known to want it (litellm's way to say
-it)."""
+"""The beginning of a model's name by which a person asks for this API at a server of their own (as in litellm)."""
 
 _EXTRA = frozenset({"reasoning", "text", "temperature", "top_p", "service_tier", "extra_body", "extra_headers"})
-"""Parameters that go out as they are."""
+"""Parameters of a person's settings that are sent unchanged; with others, litellm is used."""
 
 _GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?(?=[.-]|$)")
 _NEEDS_IT = (5, 4)
-"""The first of OpenAI's models that take tools beside reasoning only here."""
+"""The first version of OpenAI's models that accepts tools together with reasoning only in this API."""
+
 _REMEMBERS_TURNS = (5, 6)
-"""The first that can be told to keep the reasoning of earlier turns."""
+"""The first version that can be told to keep the reasoning of earlier turns."""
+
 _GROK = re.compile(r"grok-(?:[4-9]|\d\d)")
 
 _KEPT = ("reasoning", "message", "function_call")
-"""Items of a reply that go back."""
+"""The types of items of a reply that are sent back."""
 
 Event = dict[str, Any]
 
 
 class ResponsesServer(msgspec.Struct, frozen=True):
-    """A server that takes this form. `leader` is the role of the system prompt; `keyed`: it takes a key for its cache;
-    `remembers`: the reasoning of earlier turns stays where that is asked for."""
+    """A server of this API. `leader` is the role in which it takes the system prompt. `keyed`: it takes the session's id as the
+    key of its cache. `remembers`: it keeps the reasoning of earlier turns on request."""
 
     base: str
     leader: str = "system"
@@ -51,7 +53,7 @@ class ResponsesServer(msgspec.Struct, frozen=True):
     remembers: bool = False
 
     def request(self, model: str, arguments: Mapping[str, Any]) -> WireRequest:
-        """The request of arguments in litellm's form. A few milliseconds a megabyte."""
+        """The encoded request for a call's `arguments`, which are in litellm's form. Takes a few milliseconds per megabyte."""
         items = [item for message in arguments["messages"] for item in _items(message, self.leader)]
         body: dict[str, object] = {"model": model.removeprefix(BY_NAME), "input": items, "stream": True, "store": False}
         body["include"] = ["reasoning.encrypted_content"]
@@ -75,12 +77,12 @@ class ResponsesServer(msgspec.Struct, frozen=True):
         return WireRequest(with_path(self.base, "/responses"), headers, encode(body))
 
     def reading(self, name: str) -> ResponsesReading:
-        """What reads one reply of a model (litellm's name)."""
+        """A reader for the events of one reply; `name` is litellm's name of the model."""
         return ResponsesReading(name)
 
 
 def uses_responses_form(settings: ModelSettings) -> bool:
-    """True for a model that is asked in this form: it says so in its name, or its provider wants that at its own address."""
+    """True for a model that is called in this API: its name says so, or its provider requires it at its own address."""
     prefix, model = settings.provider.prefix, settings.model
     if not settings.extra.keys() <= _EXTRA or "search" in model:
         return False
@@ -92,8 +94,8 @@ def uses_responses_form(settings: ModelSettings) -> bool:
 
 
 def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.environ) -> ResponsesServer | None:
-    """The server to ask in this form without litellm; None for a model of another form, and where something is set that litellm
-    has rules for."""
+    """The server of a model that is called in this API without litellm; None for other models, and where the environment sets
+    something that only litellm supports."""
     prefix = settings.provider.prefix
     if not uses_responses_form(settings) or set_elsewhere(settings, environment):
         return None
@@ -108,15 +110,16 @@ def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.envir
 
 
 def _version(model: str) -> tuple[int, int]:
-    found = _GPT.match(model)
-    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+    """The version in a GPT's name, as two numbers; (0, 0) for other models."""
+    match = _GPT.match(model)
+    return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
 
 
 # ── the conversation ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _items(message: Wire, leader: str) -> Iterator[Wire]:
-    """A message as items: as they came, else its text and its calls."""
+    """A message as items of this API: those that came from it, with the calls' current ids; else its text and its calls."""
     role, content = message["role"], message.get("content")
     calls: Sequence[Wire] = message.get("tool_calls") or ()
     if "blocks" in message:
@@ -128,8 +131,8 @@ def _items(message: Wire, leader: str) -> Iterator[Wire]:
         return
     if content:
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        made = [_wire_part(part, "output_text" if role == "assistant" else "input_text") for part in parts]
-        yield {"type": "message", "role": leader if role == "system" else role, "content": made}
+        wired = [_wire_part(part, "output_text" if role == "assistant" else "input_text") for part in parts]
+        yield {"type": "message", "role": leader if role == "system" else role, "content": wired}
     for call in calls:
         function = call["function"]
         yield {
@@ -141,7 +144,8 @@ def _items(message: Wire, leader: str) -> Iterator[Wire]:
 
 
 def _wire_part(part: Wire, text: str) -> Wire:
-    """A text, an image or a file; what this form has no place for is named."""
+    """A part of a message in this API's format; a short text for a type that it does not have. `text` is the type of a text
+    part."""
     match part:
         case {"type": "text"}:
             return {"type": text, "text": str(part["text"])}
@@ -155,7 +159,7 @@ def _wire_part(part: Wire, text: str) -> Wire:
 
 
 def _tool(function: Wire) -> Wire:
-    """A tool; without a word on it its schema would be taken for a strict one."""
+    """A tool in this API's format. `strict` is set to false, since the API takes it for true where it is missing."""
     return {"type": "function", **function, "strict": False}
 
 
@@ -163,19 +167,21 @@ def _tool(function: Wire) -> Wire:
 
 
 class ResponsesReading:
-    """The events of one reply, as they come: pieces of the chat form are made of them, its items kept as they are."""
+    """Reads the events of one reply: converts each to a chunk of the chat format, and keeps the whole items to send them back
+    later."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._items: dict[int, Wire] = {}
-        self._calls: list[object] = []  # the places of their items
-        self._written: set[object] = set()  # calls whose arguments have come in pieces
-        self._said = False
+        self._calls: list[object] = []  # the output index of each call's item
+        self._written: set[object] = set()  # output indexes of calls whose arguments have come
+        self._said = False  # a text has come
         self.notes = ReplyNotes()
 
     @property
     def received(self) -> Received | None:
-        """The reply's items, where they are more than a text and calls behind it."""
+        """The items to send back, where they hold more than the chat format can: reasoning, several texts, or phases. Else
+        None."""
         items = [item for _, item in sorted(self._items.items()) if item.get("type") in _KEPT]
         items = [i for i in items if i["type"] != "reasoning" or i.get("encrypted_content") or i.get("content")]
         kinds = [item["type"] for item in items]
@@ -183,7 +189,7 @@ class ResponsesReading:
         return None if plain else Received("responses", self._name, encode(items).decode())
 
     def piece(self, event: Event) -> Event:
-        """A piece of the chat form; an empty one for what says nothing to us."""
+        """The chunk of the chat format for an event; an empty one for an event without content for us."""
         place, delta = event.get("output_index"), event.get("delta")
         match str(event.get("type")).removeprefix("response."):
             case "created":
@@ -215,6 +221,7 @@ class ResponsesReading:
         return {}
 
     def _item_started(self, place: object, item: Wire) -> Event:
+        """The delta for a new item, at the output index `place`."""
         match item.get("type"):
             case "function_call":
                 self._calls.append(place)
@@ -223,27 +230,29 @@ class ResponsesReading:
                     "tool_calls": [{"index": len(self._calls) - 1, "id": item.get("call_id"), "function": function}]
                 }
             case "message" if self._said:
-                return {"content": "\n\n"}  # words apart from those of the message before
+                return {"content": "\n\n"}  # separates its text from that of the message before
             case _:
                 return {}
 
     def _item_done(self, place: object, item: Wire) -> Event:
-        """The whole item; arguments that did not come in pieces come with it."""
+        """The delta for a finished item: its arguments, where they did not come in pieces. Keeps the item."""
         if isinstance(place, int):
             self._items[place] = item
         if item.get("type") != "function_call":
             return {}
-        begun = {} if place in self._calls else self._item_started(place, item)
+        start = {} if place in self._calls else self._item_started(place, item)
         if place in self._written or not item.get("arguments"):
-            return begun
+            return start
         self._written.add(place)
-        return self._arguments(place, item["arguments"], begun)
+        return self._arguments(place, item["arguments"], start)
 
-    def _arguments(self, place: object, arguments: object, begun: Event | None = None) -> Event:
+    def _arguments(self, place: object, arguments: object, start: Event | None = None) -> Event:
+        """The delta with arguments of the call at the output index `place`, behind the delta that begins it (`start`), if any."""
         fragment = {"index": self._calls.index(place), "function": {"arguments": arguments}}
-        return {"tool_calls": [*(begun or {}).get("tool_calls", ()), fragment]}
+        return {"tool_calls": [*(start or {}).get("tool_calls", ()), fragment]}
 
     def _response_end(self, response: Event) -> Event:
+        """The last chunk: why the reply ended, and its usage under the names of the chat format."""
         reason = _inside(response, "incomplete_details").get("reason")
         finish = {"max_output_tokens": "length"}.get(str(reason), str(reason)) if reason else "stop"
         counts = _inside(response, "usage")

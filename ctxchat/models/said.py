@@ -1,4 +1,5 @@
-"""What a failed call says: the provider's status, code, body and words, read along the chain of exceptions out of litellm.
+"""Extracts from a failed call what the provider said: status, code, body and message. They are spread over a chain of exceptions,
+since litellm wraps errors several times.
 
 Does not import litellm and does not judge; `failures` does.
 """
@@ -25,23 +26,25 @@ _LOST = expression(
 )
 
 _ODD_LINE = expression(r"Got unexpected response from Ollama: (\{.*\})", re.S)
-"""litellm makes a status 400 of any line of Ollama's stream that is no piece of a reply; errors come as such lines."""
+"""Matches litellm's error for a line of Ollama's stream that is no piece of a reply. Ollama sends its errors as such lines; the
+status 400 that comes with it is litellm's."""
 
 _GARBLED = expression(
     r"a piece that cannot be read|Error parsing chunk|Unterminated string|Expecting (?:value|property|',')|Checksum mismatch",
     re.I,
 )
 _NAMED = expression(r"^(\w+Exception) (\{.*\})$", re.S)
-"""Bedrock's errors inside a stream, as litellm puts them."""
+"""Matches Bedrock's errors inside a stream, as litellm writes them."""
 
 _HOST = expression(r"Cannot connect to host (\S+)(?: ssl:.*)? \[([^\]]*)\]")
 
 
 _MESSAGES = ("error", "message", "detail", "msg", "title")
-"""Where errors have their words: the outermost first."""
+"""Fields of an error's JSON that hold the message, or an object that does, in the order in which they are tried."""
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception and its causes, the outermost first."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -51,17 +54,18 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def garbled(chain: list[BaseException]) -> bool:
-    """True where something came that was not of the form it should have."""
+    """True where the server sent something that could not be parsed."""
     return any(_GARBLED.search(str(error)) for error in chain)
 
 
 def spoken(chain: list[BaseException]) -> bool:
-    """True where the server sent words of its own."""
+    """True where the server answered with an error of its own."""
     return any(getattr(error, "body", None) for error in chain)
 
 
 def status(chain: list[BaseException]) -> int:
-    """The status the server really sent: the deepest one with a response behind it; 0 where there was none."""
+    """The HTTP status that the server sent: that of the innermost error with a response; 0 where there was none. Statuses that
+    litellm made up are left out."""
     if _in_a_line(chain):
         return 0
     for error in reversed(chain):
@@ -79,7 +83,7 @@ def status(chain: list[BaseException]) -> int:
 
 
 def _says_status(error: BaseException) -> bool:
-    """litellm gives a status of its own to what never got an answer: such classes are not believed."""
+    """False for classes that have a status of litellm's own, although no server answered."""
     return type(error).__name__ not in {
         "APIConnectionError",
         "MidStreamFallbackError",
@@ -90,7 +94,7 @@ def _says_status(error: BaseException) -> bool:
 
 
 def code(chain: list[BaseException]) -> str:
-    """The provider's own code, or its type where it has no code."""
+    """The provider's error code, or the error's type where it has no code; empty for neither."""
     bodies = [_object(error) for error in reversed(chain)]
     for field in ("code", "type", "status"):
         for body in bodies:
@@ -101,9 +105,9 @@ def code(chain: list[BaseException]) -> str:
 
 
 def body(chain: list[BaseException]) -> str:
-    """The provider's own words, as JSON where they were JSON."""
-    if said := _in_a_line(chain):
-        return said
+    """The body of the provider's answer, as JSON where it was JSON; else the first line of the outermost error."""
+    if in_stream := _in_a_line(chain):
+        return in_stream
     for error in reversed(chain):
         if (body := getattr(error, "body", None)) not in (None, "", b"", {}):
             return body if isinstance(body, str) else _json(body)
@@ -120,9 +124,9 @@ def body(chain: list[BaseException]) -> str:
 def _in_a_line(chain: list[BaseException]) -> str:
     """The error in a line of Ollama's stream, as JSON; empty for anything else."""
     for error in chain:
-        if found := _ODD_LINE.search(str(error)):
+        if match := _ODD_LINE.search(str(error)):
             try:
-                line = ast.literal_eval(found[1])
+                line = ast.literal_eval(match[1])
             except (ValueError, SyntaxError, MemoryError, RecursionError):
                 continue
             if isinstance(line, dict) and line.get("error"):
@@ -135,6 +139,7 @@ def _json(value: object) -> str:
 
 
 def _object(error: BaseException) -> Mapping[str, Any]:
+    """The object that describes the error in an exception's body; empty where it has none."""
     body: Any = getattr(error, "body", None)
     if body is None and _from_provider(error):
         try:
@@ -147,12 +152,12 @@ def _object(error: BaseException) -> Mapping[str, Any]:
 
 
 def _from_provider(error: BaseException) -> bool:
-    """litellm's own classes for what a provider answered; their text is its body."""
+    """True for litellm's own classes for a provider's answer, whose text is the body of that answer."""
     return type(error).__module__.startswith("litellm.llms") and "HTTPStatusError" not in type(error).__name__
 
 
 def _unquoted(text: str) -> str:
-    """litellm shows some bodies as the repr of bytes."""
+    """The text of a body that litellm gives as the `repr` of bytes; any other text unchanged."""
     if text[:2] in {"b'", 'b"'} and text[-1:] == text[1]:
         return (
             text[2:-1]
@@ -165,7 +170,7 @@ def _unquoted(text: str) -> str:
 
 
 def failure_words(kind: str, error: BaseException, body: str) -> str:
-    """One line for people: the provider's message without litellm's wrapping."""
+    """The provider's message in one line for people, without what litellm puts around it."""
     message = _sentence(_parse_json(named[2] if (named := _NAMED.match(body)) else body))
     message = _PREFIX.sub("", message.strip()).split("\n", 1)[0].partition(" Original exception:")[0][:500]
     message = message or type(error).__name__
@@ -177,7 +182,7 @@ def failure_words(kind: str, error: BaseException, body: str) -> str:
 
 
 def _sentence(value: object, depth: int = 0) -> str:
-    """The message in an error's object, however deep a gateway or a validator has put it."""
+    """The message in an error's JSON, at any depth, since gateways and validators nest it."""
     if isinstance(value, list):
         return "; ".join(_sentence(inner, depth + 1) for inner in value[:3])
     if not isinstance(value, dict) or depth > 5:
@@ -206,20 +211,19 @@ NOBODY = "nobody listens there"
 
 
 def unreached(chain: list[BaseException]) -> str:
-    """Where there was no connection to, and why, without what only programmers read."""
+    """The text for people about a failed connection: which server or proxy could not be reached, and why."""
     for error in chain:
-        if found := _HOST.search(str(error)):
-            return (
-                f"Cannot connect to {found[1]}: {NOBODY if found[2].startswith('Connect call failed') else found[2]}."
-            )
-        if found := _not_let_in(error):
-            return found
-    said = failure_words("connection", chain[0], body(chain))
-    return "The connection was lost before the reply began." if _LOST.search(said) else said
+        if match := _HOST.search(str(error)):
+            why = NOBODY if match[2].startswith("Connect call failed") else match[2]
+            return f"Cannot connect to {match[1]}: {why}."
+        if text := _connect_error_text(error):
+            return text
+    words = failure_words("connection", chain[0], body(chain))
+    return "The connection was lost before the reply began." if _LOST.search(words) else words
 
 
-def _not_let_in(error: BaseException) -> str:
-    """Where httpx found no way to, and why; empty for anything else."""
+def _connect_error_text(error: BaseException) -> str:
+    """The text for httpx's ConnectError; empty for any other error."""
     url = getattr(getattr(error, "request", None), "url", None)
     if type(error).__name__ != "ConnectError" or url is None:
         return ""
@@ -229,7 +233,7 @@ def _not_let_in(error: BaseException) -> str:
 
 
 def _proxy_on_the_way(url: str) -> str:
-    """The proxy that a request to this URL is made to, in words and without its login; empty for none."""
+    """The proxy that a request to this URL goes through, in words and without its login; empty for none."""
     try:
         proxy = proxy_for(url, os.environ)
     except UsageError:

@@ -1,6 +1,5 @@
-"""How a server of one's own counts, asked before the first message: llama.cpp and vLLM tell a text's tokens at `/tokenize`.
-
-A few short texts of each kind are enough; a server that does not answer leaves nothing known.
+"""Learns before the first message how a model counts tokens: asks its local server to tokenize a few sample texts (`/tokenize` of
+llama.cpp and vLLM), or else goes by the vocabulary of the model's family (`vocabularies`).
 """
 
 from __future__ import annotations
@@ -50,12 +49,12 @@ class Shelf:
 閉館の前には、本を元の場所に戻すようにという放送が流れます。プログラムが止まったときは、まず記録を確認してから再起動してください。
 """,
 )
-"""Prose, code, rows of figures, Chinese, Japanese."""
+"""The sample texts: prose, code, rows of figures, Chinese, Japanese. Their counts with known vocabularies are in
+`vocabularies`."""
 
 
 async def sampled(settings: ModelSettings, dialect: Dialect) -> Calibration:
-    """How the model counts, as far as that is known before its first reply: by its family's vocabulary, and by what a server of
-    one's own makes of the samples. Takes two seconds at most."""
+    """The calibration (how the model's counts compare with ours) to begin with, before any reply. Takes two seconds at most."""
     if not settings.base:
         return _supposed(settings.name, dialect)
     root = re.sub(r"/v\d+$", "", settings.place)
@@ -64,20 +63,24 @@ async def sampled(settings: ModelSettings, dialect: Dialect) -> Calibration:
 
 
 async def _ask_model(root: str, model: str, text: str) -> Any:
-    """llama.cpp reads `content`, vLLM the rest; neither minds the other's."""
+    """A server's answer to the question how it tokenizes a text. llama.cpp reads `content`, vLLM the other fields; both ignore
+    the rest."""
     body: dict[str, object] = {"content": text, "model": model, "prompt": text, "add_special_tokens": False}
     return await probe(f"{root}/tokenize", post=body)
 
 
 def tokens_in(answer: Any) -> int:
-    """How many tokens an answer of `/tokenize` tells; 0 for anything else."""
+    """The number of tokens in an answer of `/tokenize`; 0 for any other answer."""
     tokens = answer.get("tokens") if isinstance(answer, dict) else None
     return len(tokens) if isinstance(tokens, list) else 0
 
 
 def _model_knowledge(name: str, dialect: Dialect, told: tuple[int, ...]) -> Calibration:
-    """From what was told: the vocabulary that gives these very counts, else what can be concluded from so little. No reply has
-    confirmed that, so it counts as no sample, and a third of the usual doubt stays."""
+    """The calibration by a server's counts of the samples (`told`; 0 where it gave none).
+
+    Where the counts are those of a known vocabulary, its rates; else rates learned from the samples. The latter count as no
+    sample and keep at least a third of the usual doubt, since the samples are short and no reply has confirmed them.
+    """
     if not any(told):
         return _supposed(name, dialect)
     if known := vocabulary_told(told):
@@ -91,4 +94,5 @@ def _model_knowledge(name: str, dialect: Dialect, told: tuple[int, ...]) -> Cali
 
 
 def _supposed(name: str, dialect: Dialect) -> Calibration:
+    """The calibration by the model's name alone."""
     return assumed(vocabulary_of(name), table_of(name), dialect)

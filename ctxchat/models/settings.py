@@ -1,5 +1,5 @@
-"""What is set for one model: where it is, whose key, how much; and the key itself, from the environment, else from the system's
-keyring where the `keyring` package is there. No key is ever stored here."""
+"""The settings of one model (name, address, window, limits), and the look-up of its API key: in the environment, else in the
+system's keyring where the `keyring` package is installed. No key is kept in these values."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from ctxchat.models.providers import Provider, provider_of
 
 
 class ModelSettings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One model as configured.
+    """The settings of one model.
 
-    `name` is litellm's (`anthropic/claude-…`, `ollama_chat/llama3.1`). `api_base` is a server of your own; with one,
-    a key is sent only when `api_key_env` names its variable, so that no other provider's key reaches it. `window` and
-    `max_output` in tokens, 0 for detect and for the model's own. `timeout` in seconds without a byte. `extra` goes to the
-    provider as it is. `fallback` names the model to use when this one fails. `keep_reasoning` None: as the provider wants it.
-    `vision` None: images are sent where the server says that the model takes them, else where the catalogue knows it.
+    `name` is litellm's (`anthropic/claude-…`, `ollama_chat/llama3.1`). `api_base` is the address of the person's own server; to
+    such an address a key is sent only where `api_key_env` names its variable, so that it never gets another provider's key.
+    `window` and `max_output` are in tokens; 0 means to detect it, and the model's own limit. `timeout` is the longest time
+    without a byte, in seconds. `extra` are parameters that are sent unchanged. `fallback` is the model to use when this one
+    fails. `keep_reasoning` None: as the provider requires. `vision` None: images are sent where the server or the catalogue says
+    that the model accepts them.
     """
 
     name: str
@@ -37,7 +38,7 @@ class ModelSettings(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def provider(self) -> Provider:
-        """Who serves it. Raises UsageError where no provider has that prefix."""
+        """The provider that serves it. Raises UsageError where no provider has its prefix."""
         return provider_of(self.name)
 
     @property
@@ -48,8 +49,8 @@ class ModelSettings(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def base(self) -> str:
-        """The address requests go to, with a scheme and without a slash at the end; empty for the provider's own. One that is
-        none is given as it is: `network.check_network_settings` says what is wrong with it."""
+        """The address that requests go to, with a scheme and without a slash at the end; empty for the provider's own. An invalid
+        one is given unchanged; `network.check_network_settings` tells what is wrong with it."""
         try:
             return whole_address(self.api_base) or self.provider.base.rstrip("/")
         except ValueError:
@@ -57,43 +58,44 @@ class ModelSettings(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def place(self) -> str:
-        """As `base`, without what stands behind a question mark."""
+        """`base` without a query."""
         return self.base.partition("?")[0].rstrip("/")
 
     @property
     def shown_base(self) -> str:
-        """As `place`, without a login."""
+        """`place` without a login, as it may be shown."""
         scheme, mark, rest = self.place.partition("://")
         place, slash, path = rest.partition("/")
         return f"{scheme}{mark}{place.rpartition('@')[2]}{slash}{path}"
 
 
 Lookup = Callable[[str], str]
-"""The value of a variable, empty where there is none."""
+"""A function from an environment variable's name to its value, which is empty where it is not set."""
 
 KEYRING_SERVICE = "ctxchat"
 
 
 def lookup(name: str, environment: Mapping[str, str] = os.environ) -> str:
-    """A key by the name of its variable. Asking a keyring may block: call it off the event loop."""
+    """A key by the name of its variable; empty for none. A keyring may block, so call this off the event loop."""
     return environment.get(name, "").strip() or _from_keyring(name)
 
 
 def where(names: Sequence[str], environment: Mapping[str, str], *, keyring: bool) -> str:
-    """Where a key lies under one of these names, in words; empty where it lies nowhere. May block where the keyring is asked."""
+    """Where a key with one of these names was found, in words for a person; empty where it was not. May block with `keyring`."""
     if found := next((name for name in names if environment.get(name, "").strip()), ""):
         return f"key in {found}"
     return "key in the keyring" if keyring and any(_from_keyring(name) for name in names) else ""
 
 
 def key_for(settings: ModelSettings, find: Lookup = lookup) -> str:
-    """The key to send with a request; empty where litellm finds its own way. Raises ModelError that names the variable."""
+    """The key to send with a request; empty where litellm authenticates by itself. Raises ModelError, which names the variable,
+    where it is missing or cannot be sent."""
     if settings.api_key_env:
         names = (settings.api_key_env,)
     else:
         names = settings.provider.keys
         if settings.provider.local or (names and settings.api_base):
-            return "none"  # clients insist on one; a server of one's own does not look at it
+            return "none"  # clients require a key; a local server ignores it
     for name in names:
         if value := find(name):
             if fault := fault_of_header(value):

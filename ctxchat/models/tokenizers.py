@@ -1,7 +1,8 @@
-"""Counting tokens by a model's family, offline: with tiktoken, whose tables lie inside litellm's wheel, and where a folder is
-named for it with files made of them (`token_table`), which need neither its time nor its memory.
+"""Counts tokens offline, with the tokenizer that is nearest to a model's: with tiktoken's tables, which are part of litellm's
+package. Where a folder is given, the tables are also kept there as files (`token_table`) that need much less time and memory.
 
-Never raises, never stalls, never asks the network; without tables it is the core's rough count, which errs upward.
+Never raises, never takes long, never uses the network. Without the tables it counts by the core's rough estimate, which is rather
+too high.
 """
 
 from __future__ import annotations
@@ -20,45 +21,49 @@ from ctxchat.models.token_table import TokenTable
 from ctxchat.models.vocabularies import table_of
 
 ENCODED_CHUNK_CHARS = 16_384
-"""Characters encoded at once: long unbroken runs would stall the encoder, or make it panic."""
+"""The most characters encoded at once: a longer text without a break would stall tiktoken's encoder, or make it panic."""
 
 _TABLES = {
     "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
     "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
 }
-"""The file names tiktoken gives its tables in a cache folder."""
+"""The names of the tables, with the names of their files in tiktoken's cache folder."""
 
 _LOADING = threading.Lock()
 
 _FOLDER: list[Path] = []
-"""Where the files are, if anywhere."""
+"""The folder for the files of tables, or nothing."""
 
 
 def keep_files(folder: Path) -> None:
-    """From now on tables are kept there as files, for all counters of this process."""
+    """Keep the tables as files in this folder from now on, for all counters of this process."""
     _FOLDER[:] = [folder]
     _file.cache_clear()
 
 
 def counter(model: str) -> Count:
-    """A counter for a model. Where there is no file yet the first count reads the table, in some tenths of a second, and makes
-    one."""
+    """The function that counts a text for a model. Where the table has no file yet, the first count loads it, in some tenths of a
+    second, and writes the file."""
     return count_with(table_of(model))
 
 
 def count_with(table: str) -> Count:
-    """As `counter`, with a table by its name."""
+    """Like `counter`, for a table by its name."""
     return functools.partial(_count, table)
 
 
 def _count(name: str, text: str) -> int:
+    """The tokens of a text with the table of this name."""
     with _LOADING:
         file = _file(name)
-    return sum(_slice(name, file, text[i : i + ENCODED_CHUNK_CHARS]) for i in range(0, len(text), ENCODED_CHUNK_CHARS))
+    chunks = (text[i : i + ENCODED_CHUNK_CHARS] for i in range(0, len(text), ENCODED_CHUNK_CHARS))
+    return sum(_count_chunk(name, file, chunk) for chunk in chunks)
 
 
 @functools.cache
 def _file(name: str) -> TokenTable | None:
+    """A table from its file, which is written first where it is missing or damaged; None where there is no folder, or no
+    table."""
     if not _FOLDER:
         return None
     file = _FOLDER[0] / f"{name}.table"
@@ -69,12 +74,13 @@ def _file(name: str) -> TokenTable | None:
     with suppress(Exception):  # a full disk, say, or another tiktoken
         token_table.write_table(file, encoding._pat_str, encoding._mergeable_ranks)
         table = TokenTable(file)
-        _load.cache_clear()  # it is read again for a text that wants it
+        _load.cache_clear()  # frees its memory; it is loaded again for a text that the file cannot count
         return table
     return None
 
 
-def _slice(name: str, file: TokenTable | None, text: str) -> int:
+def _count_chunk(name: str, file: TokenTable | None, text: str) -> int:
+    """The tokens of a short text: by the table's file, else by tiktoken, else by the rough estimate."""
     if file and (counted := file.count(text)) is not None:
         return counted
     encoding = _encoding(name)
@@ -93,17 +99,18 @@ def _encoding(name: str) -> Any:
 
 @functools.cache
 def _load(name: str) -> Any:
+    """tiktoken's encoding of this name; None where its table is not installed or is damaged."""
     package = package_folder()
     folder = package / "litellm_core_utils" / "tokenizers" if package else None
     if folder is None or not (folder / _TABLES[name]).is_file():
-        return None  # asking tiktoken now would make it download, without a time limit
+        return None  # tiktoken would now download it, without a time limit
     before = os.environ.get("TIKTOKEN_CACHE_DIR")
     os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
     try:
         import tiktoken
 
         return tiktoken.get_encoding(name)
-    except Exception:  # a damaged table: estimates are better than no start
+    except Exception:  # a damaged table: the rough estimate is better than an error at the start
         return None
     finally:
         if before is None:

@@ -1,4 +1,5 @@
-"""Tools as a family of models takes them: the normal form of their schemas, and what some want beyond it."""
+"""Converts tools to the form that a family of models accepts: schemas in our normal form (`core.tool_schemas`), and changed
+further for families that accept only a part of that."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _GEMINI_WORDS = frozenset(
         *("minItems", "maxItems", "minimum", "maximum", "minLength", "maxLength", "pattern"),
     )
 )
-"""What Gemini's own form of a schema knows (ai.google.dev/api/caching, Schema); other words are refused."""
+"""The keywords of Gemini's own schema format (ai.google.dev/api/caching, Schema); others are refused."""
 
 _GEMINI_BY_TYPE = {
     "object": {"properties", "required"},
@@ -28,22 +29,23 @@ _GEMINI_BY_TYPE = {
     "number": {"minimum", "maximum"},
     "integer": {"minimum", "maximum"},
 }
-"""Words that it takes beside one type only."""
+"""Keywords that Gemini accepts only together with one type."""
 
 _FREE = (OPENAI, RESPONSES, ANTHROPIC, MISTRAL)
-"""Families that take the normal form as it is."""
+"""Families that accept the normal form unchanged."""
 
 _NO_GRAMMAR = re.compile(r"\(\?|\\[bBpPuUxX0-9kK]")
-"""What llama.cpp's reader of patterns does not know."""
+"""Matches what llama.cpp does not support in a pattern."""
 
 _MAX_REPEATED = 500
-"""How often a grammar may repeat a part. llama.cpp refuses at 2,000, what is repeated counted with it."""
+"""The most repetitions that a schema may allow. llama.cpp refuses grammars with 2,000, counting repetitions inside of
+repetitions."""
 
 _ANYTHING = [{"type": kind} for kind in ("string", "number", "boolean", "object")]
 
 
 def tools_for(dialect: Dialect, tools: Sequence[ToolSpec]) -> list[Wire]:
-    """The tools in OpenAI's form, their schemas as this family takes them. Always the same for the same tools."""
+    """The tools in OpenAI's format with schemas that this family accepts; always the same for the same tools."""
     change = {GEMINI.name: _gemini, LOCAL.name: _grammar}.get(dialect.name, _typed)
     change = None if dialect in _FREE else change
     wired = wire_tools(tools)
@@ -59,7 +61,8 @@ def tools_for(dialect: Dialect, tools: Sequence[ToolSpec]) -> list[Wire]:
 
 
 def _walked(schema: Schema, change: Callable[[Schema, bool], Schema], *, root: bool = True) -> Schema:
-    """The schema with every part of it changed, the innermost first."""
+    """The schema after `change` was applied to all its parts, the innermost first. `change` takes a part, which it may modify,
+    and whether it is the root."""
     node = dict(schema)
     if isinstance(properties := node.get("properties"), Mapping):
         node["properties"] = {name: _walked(one, change, root=False) for name, one in properties.items()}
@@ -72,15 +75,16 @@ def _walked(schema: Schema, change: Callable[[Schema, bool], Schema], *, root: b
 
 
 def _typed(node: Schema, root: bool) -> Schema:
-    """For servers that want a type for every part (Kimi, by whatever address): one that says none may be anything."""
+    """A part of a schema with a type, which some servers require of each (Kimi's, for one): where it has none, it may be
+    anything."""
     if not node.keys() & {"type", "anyOf"}:
         node["anyOf"] = _ANYTHING
     return node
 
 
 def _grammar(node: Schema, root: bool) -> Schema:
-    """For servers that make a grammar of it (llama.cpp, and what is built on it): they know a pattern from its beginning to its
-    end only, in simple words, and no part that is repeated so often that the grammar grows too large."""
+    """A part of a schema for servers that compile it into a grammar (llama.cpp and programs built on it): without patterns they
+    do not support, which are those that are not anchored at both ends or not simple, and without too many repetitions."""
     pattern = str(node.get("pattern", "^$"))
     simple = pattern.startswith("^") and pattern.endswith("$") and not _NO_GRAMMAR.search(pattern)
     if not simple or any(int(count) > _MAX_REPEATED for count in re.findall(r"\d+", pattern)):
@@ -93,12 +97,14 @@ def _grammar(node: Schema, root: bool) -> Schema:
 
 
 def _without_null(node: Schema, root: bool) -> Schema:
-    """A part that may only be null, once those are gone that were one of several."""
+    """A part whose only type is null as a nullable text, since Gemini has no type null. Applied after `_gemini`, which handles
+    null as one of several types."""
     return node | {"type": "string", "nullable": True} if node.get("type") == "null" else node
 
 
 def _gemini(node: Schema, root: bool) -> Schema:
-    """One type each, `null` as a flag, choices that are texts, and no word that it does not know."""
+    """A part of a schema in Gemini's format: one type, `null` as the flag `nullable`, only texts in `enum`, and no unknown
+    keywords. Choices that are not texts are put into the description."""
     kinds = node.get("type")
     if isinstance(kinds, list):
         named = [kind for kind in kinds if kind != "null"]

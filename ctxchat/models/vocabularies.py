@@ -1,5 +1,8 @@
-"""What is known of how model families count before a server has said a word: which of them cut text in which way, from measuring
-their public vocabularies (`benchmarks/vocabularies.py`). Pure; reads no vocabulary itself.
+"""A table of how the tokenizers of model families count compared with ours, measured on their public vocabularies
+(`benchmarks/vocabularies.py`), for the time before a server has counted anything.
+
+A calibration holds such rates with their doubts (standard deviations), and learns further from replies (`core.calibration`).
+Pure; reads no vocabulary itself.
 """
 
 from __future__ import annotations
@@ -13,28 +16,31 @@ from ctxchat.core.calibration import DOUBT, LEAST_DOUBT, Calibration
 from ctxchat.models.dialects import ANTHROPIC, GEMINI, OPENAI, Dialect
 
 OLDER, NEWER = "cl100k_base", "o200k_base"
-"""The tables at hand to count with."""
+"""The tokenizer tables that we can count with (`tokenizers`)."""
 
 Rates = tuple[float, ...]
-"""Tokens for one of ours: of words, of other scripts; beyond that for a digit, a mark, a Chinese character, kana, an accent, a
-capital, an indented line."""
+"""How a family counts, against one of our tables: its tokens for one of ours, in Latin text and in other scripts; then tokens in
+addition for each digit, punctuation mark, Chinese character, kana, accented letter, capital and indented line."""
 
 SAME: Rates = (1.0, 1.0, *[0.0] * 7)
 
 MEASURED = (0.02, 0.06, 0.05, 0.04, 0.05, 0.05, 0.3, 0.06, 0.15)
-"""Standard deviations where the vocabulary was measured: texts of one kind still differ."""
+"""Doubts about the rates of a measured vocabulary: texts of one kind still differ."""
 
 SUPPOSED = (0.08, 0.25, 0.2, 0.12, 0.2, 0.2, 0.5, 0.15, 0.3)
-"""The same where it is not public."""
+"""Doubts about the rates of a vocabulary that is not public."""
 
 EXACT = (*LEAST_DOUBT[:2], *LEAST_DOUBT[4:-1])
-"""The same where it is the very table we count with."""
+"""Doubts about the rates of a vocabulary that is our table itself."""
 
 
 class Vocabulary(msgspec.Struct, frozen=True):
-    """One family's. `pattern` finds it in a model's name, `table` is what its texts are counted with, `rates` what its tokens are
-    to ours; `older` the same where the name did not tell, and they were counted with the older table; `told` how many tokens
-    `samples.SAMPLES` are, which tells it from all others."""
+    """The vocabulary of a model family.
+
+    `pattern` matches the names of its models. `table` is our table that counts their texts best, `rates` how they count against
+    that one, and `older` how against the table `OLDER`, which is used where a name tells nothing. `doubts` are the standard
+    deviations of the rates. `told` is the number of tokens of each of `samples.SAMPLES`, by which the vocabulary is recognised.
+    """
 
     name: str
     pattern: str
@@ -113,17 +119,19 @@ VOCABULARIES = (
         doubts=(0.04, 0.09, 0.33, 0.13, 0.17, 0.08, 0.34, 0.05, 0.29),
     ),
 )
-"""The first whose pattern is found counts: distilled models have the vocabulary of what they were made from."""
+"""All known vocabularies. The first that matches a name counts, since a distilled model has the vocabulary of the model it was
+made of."""
 
 
 def vocabulary_of(name: str) -> Vocabulary | None:
-    """The one of a model, by litellm's name of it; None where the name tells nothing."""
+    """The vocabulary of a model by litellm's name of it; None where the name tells nothing."""
     model = name.rpartition("/")[2].lower()
     return next((v for v in VOCABULARIES if re.search(v.pattern, model)), None)
 
 
 def vocabulary_told(told: Sequence[int]) -> Vocabulary | None:
-    """The one whose counts of the samples a server gave, to within two tokens each; None for a vocabulary that is not known."""
+    """The vocabulary whose counts of the samples are those that a server `told`, to within two tokens each; None for an unknown
+    one."""
     return next((v for v in VOCABULARIES if v.told and _counts_alike(v.told, told)), None)
 
 
@@ -132,14 +140,15 @@ def _counts_alike(known: Sequence[int], told: Sequence[int]) -> bool:
 
 
 def table_of(name: str) -> str:
-    """What a model's texts are counted with; for a name that tells nothing the older table, which errs upward for CJK."""
+    """The name of the table that counts a model's texts best; `OLDER` for an unknown model, since it rather counts too much in
+    Chinese, Japanese and Korean."""
     known = vocabulary_of(name)
     return known.table if known else OLDER
 
 
 def assumed(known: Vocabulary | None, table: str, dialect: Dialect) -> Calibration:
-    """What to go by before the first reply, for texts counted with a table. What tools cost depends on the provider's form of
-    them, not on the vocabulary."""
+    """The calibration before the first reply, for texts counted with `table`: by the vocabulary where it is known, else with the
+    usual doubts. The rates for tools depend on the provider's format (`dialect`) instead."""
     if known and (known.table == table or table == OLDER):
         rates, doubts = (known.rates, known.doubts) if known.table == table else (known.older, MEASURED)
     else:
@@ -153,6 +162,7 @@ def assumed(known: Vocabulary | None, table: str, dialect: Dialect) -> Calibrati
 
 
 def _of_text(numbers: Sequence[float]) -> Sequence[float]:
+    """Of the numbers of a calibration, those about text: without tools, images and the fixed overhead."""
     return (*numbers[:2], *numbers[4:-1])
 
 
@@ -160,5 +170,6 @@ _TOOLS = {
     OPENAI.name: (0.7, 0.25, 0.0, 30.0),
     ANTHROPIC.name: (1.0, 0.3, 346.0, 60.0),
 }
-"""Of a schema's JSON, by dialect: tokens for one of ours, by how much that may be off; what a request with tools costs besides,
-with the same. OpenAI puts schemas into a shorter form (its cookbook counts it); Anthropic documents 346 tokens for using any."""
+"""How dialects count tools: tokens for one of ours in a schema's JSON, and its doubt; tokens that a request with tools has in
+addition, and its doubt. OpenAI converts schemas to a shorter form (its cookbook counts it); Anthropic documents 346 tokens for
+the use of tools."""

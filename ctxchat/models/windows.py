@@ -1,7 +1,7 @@
-"""How many tokens a model can hold: what its server has loaded, or what is set where that is less; else what its provider says of
-it, else litellm's catalogue, else what its family holds, else an assumption.
+"""Finds out the size of a model's context window in tokens. In this order: what its local server has loaded it with (or the
+setting, where that is less), the setting, its provider's list, litellm's catalogue, the window of its family, an assumption.
 
-Asks servers of one's own only, briefly; a provider's list is handed in.
+Asks only local servers, with a short timeout; a provider's list is passed in.
 """
 
 from __future__ import annotations
@@ -17,36 +17,37 @@ from ctxchat.models.probes import probe
 from ctxchat.models.settings import ModelSettings, lookup
 
 ASSUMED_WINDOW_TOKENS = 32_768
-"""Tokens assumed where nobody says."""
+"""The window that is assumed where nothing is known."""
 
 ANYBODYS = {"openai", "text-completion-openai", "openai_like", "custom_openai", "litellm_proxy"}
-"""Prefixes under which servers of one's own are spoken to."""
+"""litellm's prefixes under which any server that speaks OpenAI's format can be used."""
 
 OLLAMA_DEFAULT_TOKENS = 4_096
-"""What Ollama loads a model with when neither it nor a request says more (its documentation on context length)."""
+"""The window with which Ollama loads a model where neither the model nor a request sets one (its documentation on context
+length)."""
 
 OLLAMA_ASKED_TOKENS = 16_384
-"""What ctxchat asks Ollama for where nothing is configured: enough to work in, and little enough to fit into memory."""
+"""The window that ctxchat requests of Ollama where none is set: large enough to work, small enough for most machines' memory."""
 
 
 STATED = (
     *("loaded_context_length", "n_ctx", "num_ctx", "max_model_len", "context_length", "context_window"),
     *("max_context_length", "max_context_len", "max_context_tokens", "max_sequence_length", "max_input_tokens"),
 )
-"""What servers call the window in their list of models: what is loaded first, then what a model could have."""
+"""Names that servers give the window in their list of models: those for what is loaded first, then those for what is possible."""
 
 INNER = ("meta", "top_provider", "limits", "parameters", "config", "details", "model_info")
-"""Objects of a row in which some servers have it."""
+"""Objects inside an entry of such a list in which some servers have it."""
 
 
 def sets_window(settings: ModelSettings) -> bool:
-    """True where the window goes with each request (Ollama's own interface), so that what is configured is what is loaded."""
+    """True where each request sets the window (Ollama's own API), so that the configured one is the one in force."""
     return settings.provider.prefix in {"ollama", "ollama_chat"}
 
 
 async def detect(settings: ModelSettings, listed: int = 0) -> Window:
-    """The window of a model and where it was learned; `listed` is what its provider says, 0 for nothing. Takes two seconds at
-    most; never raises for servers that are away."""
+    """The window of a model, with its source. `listed` is the window in its provider's list, 0 for none. Takes two seconds at
+    most; raises nothing where a server does not answer."""
     if sets_window(settings):
         return await _ollama_native(settings)
     if settings.base and (found := await loaded(settings)):
@@ -55,7 +56,7 @@ async def detect(settings: ModelSettings, listed: int = 0) -> Window:
 
 
 def without_server(settings: ModelSettings, listed: int = 0) -> Window:
-    """What can be said without asking anybody; `listed` as in `detect`."""
+    """The window as far as it is known without asking a server; `listed` as in `detect`."""
     if settings.window > 0:
         return Window(settings.window, "configured")
     if listed:
@@ -67,19 +68,20 @@ def without_server(settings: ModelSettings, listed: int = 0) -> Window:
 
 
 def names_anything(settings: ModelSettings) -> bool:
-    """A server of one's own in OpenAI's style calls what it has by any name. An address that speaks another provider's form (an
-    Azure resource, a gateway before Anthropic) leads to that provider's models."""
+    """True for a local server that may give its models any name, so that the catalogue's entry of that name says nothing about
+    them. An address for another provider's format (an Azure resource, a gateway to Anthropic) leads to that provider's models."""
     return bool(settings.api_base) and (settings.provider.local or settings.provider.prefix in ANYBODYS)
 
 
 def listing(settings: ModelSettings) -> str:
-    """Where a server in OpenAI's style lists its models."""
+    """The URL at which a server that speaks OpenAI's format lists its models."""
     base = settings.place
     return f"{base}/models" if re.search(r"/v\d+$", base) else f"{base}/v1/models"
 
 
 async def loaded(settings: ModelSettings) -> Window | None:
-    """What the server behind `settings.base` has loaded the model with; None where it does not say. All are asked at once."""
+    """The window with which the server behind `settings.base` has loaded the model; None where it does not say. The pages of all
+    known kinds of servers are requested at once."""
     base = settings.place
     root = re.sub(r"/v\d+$", "", base)
     key = await asyncio.to_thread(lookup, settings.api_key_env) if settings.api_key_env else ""
@@ -94,7 +96,8 @@ async def loaded(settings: ModelSettings) -> Window | None:
 
 
 async def _ollama_openai_style(settings: ModelSettings, root: str, running: Any) -> Window | None:
-    """A request has no say in the window here: it is what runs, else what the model's own file says, else Ollama's default."""
+    """The window of a model that Ollama serves in OpenAI's format, where a request cannot set it: that of the running model, else
+    that in the model's file, else Ollama's default."""
     tokens = from_ollama_ps(running, settings.model)
     tokens = tokens or from_modelfile(await probe(f"{root}/api/show", post={"model": settings.model}))
     if tokens:
@@ -103,6 +106,7 @@ async def _ollama_openai_style(settings: ModelSettings, root: str, running: Any)
 
 
 async def _ollama_native(settings: ModelSettings) -> Window:
+    """The window of a model that Ollama serves in its own format, where each request sets it."""
     shown, running = await asyncio.gather(
         probe(f"{settings.place}/api/show", post={"model": settings.model}), probe(f"{settings.place}/api/ps")
     )
@@ -117,7 +121,8 @@ async def _ollama_native(settings: ModelSettings) -> Window:
 
 
 def from_ollama_ps(answer: Any, model: str) -> int:
-    """`context_length` of the running model (Ollama's /api/ps)."""
+    """`context_length` of the running model in Ollama's /api/ps; 0 where it does not run. (So do all functions here that read an
+    answer: 0 where it does not tell.)"""
     names = {model, f"{model}:latest"}
     for row in _rows(answer, "models"):
         if row.get("name") in names or row.get("model") in names:
@@ -126,14 +131,14 @@ def from_ollama_ps(answer: Any, model: str) -> int:
 
 
 def from_modelfile(answer: Any) -> int:
-    """`num_ctx` of the model's own parameters (Ollama's /api/show)."""
+    """`num_ctx` among the model's own parameters in Ollama's /api/show."""
     text = answer.get("parameters") if isinstance(answer, Mapping) else None
     found = re.search(r"^\s*num_ctx\s+(\d+)", text, re.M) if isinstance(text, str) else None
     return int(found[1]) if found else 0
 
 
 def trained_for(answer: Any) -> int:
-    """The most a model can hold by its architecture (Ollama's /api/show)."""
+    """The largest window that the model was trained for, in Ollama's /api/show."""
     info = answer.get("model_info") if isinstance(answer, Mapping) else None
     if not isinstance(info, Mapping):
         return 0
@@ -141,7 +146,8 @@ def trained_for(answer: Any) -> int:
 
 
 def from_lm_studio(answer: Any, model: str) -> int:
-    """`context_length` of what is loaded of a model (LM Studio's /api/v1/models): of the one of that name, else the least."""
+    """`context_length` of the loaded instance of that name in LM Studio's /api/v1/models, else the least of the model's
+    instances."""
     for row in _rows(answer, "models"):
         loaded = {str(r.get("id")): r.get("config") for r in _rows(row, "loaded_instances")}
         held = {
@@ -153,24 +159,25 @@ def from_lm_studio(answer: Any, model: str) -> int:
 
 
 def from_older_lm_studio(answer: Any, model: str) -> int:
-    """`loaded_context_length` (LM Studio's /api/v0/models, before its version 0.4)."""
+    """`loaded_context_length` in LM Studio's /api/v0/models (before its version 0.4)."""
     return next((_tokens(r.get("loaded_context_length")) for r in _rows(answer) if r.get("id") == model), 0)
 
 
 def from_props(answer: Any) -> int:
-    """`n_ctx` of one slot (llama.cpp's /props)."""
+    """`n_ctx` of one slot in llama.cpp's /props."""
     settings = answer.get("default_generation_settings") if isinstance(answer, Mapping) else None
     return _tokens(settings.get("n_ctx")) if isinstance(settings, Mapping) else 0
 
 
 def from_models(answer: Any, model: str) -> int:
-    """What /v1/models says of the model, or of the only one there is, by any of the names that servers have for it."""
+    """The window of the model in /v1/models, under any of the names in `STATED`. Where the server has a single model, that
+    one's."""
     rows = _rows(answer)
     named = [row for row in rows if row.get("id") == model]
     for row in named or (rows if len(rows) == 1 else []):
         places = (row, *(row.get(inner) for inner in INNER))
-        told = (_tokens(place.get(name)) for name in STATED for place in places if isinstance(place, Mapping))
-        return next(filter(None, told), 0)
+        stated = (_tokens(place.get(name)) for name in STATED for place in places if isinstance(place, Mapping))
+        return next(filter(None, stated), 0)
     return 0
 
 
