@@ -23,7 +23,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.history import SessionController
+from benchmarks.history import SyntheticWork
 from benchmarks.recordings import OURS as RECORDINGS
 from benchmarks.recordings import recordings
 from benchmarks.replay import SERVERS, Drafted, Foretold, Replay, Run, Turns, Warned, by_turn
@@ -54,7 +54,7 @@ KINDS = (
 
 def generated(kind: Kind, seed: int) -> Turns:
     """Work made up."""
-    chance, work = random.Random(seed), SessionController(seed)
+    chance, work = random.Random(seed), SyntheticWork(seed)
     for _ in range(TURNS):
         lines = max(1, round(chance.lognormvariate(0, kind.spread) * kind.lines))
         work.turns(1, rounds=chance.randint(*kind.rounds), lines=min(lines, 600))

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks.history import SessionController
+from benchmarks.history import SyntheticWork
 from ctxchat.core.budget import Budget, Window
 from ctxchat.core.grouping import group_messages
 from ctxchat.core.head import Head
@@ -42,7 +42,7 @@ def show(what: str, milliseconds: float) -> None:
 
 
 def main() -> None:
-    work = SessionController()
+    work = SyntheticWork()
     work.turns(1000, rounds=4, lines=40)
     ledger = Ledger(groups=group_messages(work.messages))
     count = counter("gpt-4o")
