@@ -20,7 +20,7 @@ from ctxchat.config.atomic import alone, write_text
 from ctxchat.config.customizations.skill_files import skill_files
 from ctxchat.config.named_files import Marks, TooMuch, named_files
 from ctxchat.config.problems import Problem
-from ctxchat.config.toml_file import read_toml
+from ctxchat.config.toml_file import MAX_FILE_BYTES, read_toml
 from ctxchat.config.toml_positions import literal
 from ctxchat.config.trees import Tree
 from ctxchat.core.errors import UsageError
@@ -32,6 +32,9 @@ MAX_SHOWN_CHARS = 2000
 
 MAX_COMMAND_CHARS = 8_000
 """Characters of a hook's command, or of a server's whole table. Commands are shown in full, and nobody reads a longer one."""
+
+MAX_STORED_CHARS = 160
+"""Characters stored of each line that was trusted."""
 
 _MANY_BLANKS = re.compile(" {9,}")
 
@@ -131,12 +134,25 @@ class Content(msgspec.Struct, frozen=True):
 
 
 class Trusted(msgspec.Struct, frozen=True):
-    """What was trusted of a folder. Without a digest an earlier version trusted only the folder itself, which no longer
-    counts."""
+    """What was trusted of a folder; of long `lines` their beginning and a digest are stored. Without a digest of the content an
+    earlier version trusted only the folder itself, which no longer counts."""
 
     folder: str
     digest: str = ""
     lines: tuple[str, ...] = ()
+
+    def lines_beside(self, lines: Sequence[str]) -> tuple[str, ...]:
+        """The stored lines, each that is one of `lines` in full."""
+        full = {_stored_line(line): line for line in lines}
+        return tuple(full.get(_stored_line(line), line) for line in self.lines)
+
+
+def _stored_line(line: str) -> str:
+    """The line as it is stored: many folders, each with hundreds of agents and skills, share one file."""
+    if len(line) <= MAX_STORED_CHARS:
+        return line
+    digest = f"… {hashlib.sha256(line.encode()).hexdigest()[:12]}"
+    return line[: MAX_STORED_CHARS - len(digest)] + digest
 
 
 def unchanged(workspace: Path, looked_at: Content) -> bool:
@@ -203,8 +219,6 @@ def trusted(config: Path, folder: Path) -> Trusted | None:
 def trust(config: Path, folder: Path, looked_at: Content) -> None:
     """Trust the content that was looked at, even if the folder has changed meanwhile. A broken file is kept as `.broken`. Raises
     OSError, and UsageError where the content is `too_much`."""
-    import tomli_w
-
     if looked_at.too_much:
         raise UsageError(f"{folder} cannot be trusted: {looked_at.too_much}.")
 
@@ -214,9 +228,21 @@ def trust(config: Path, folder: Path, looked_at: Content) -> None:
         stored, broken = _stored(config)
         if broken:
             path.replace(path.with_name(path.name + ".broken"))
-        new = Trusted(here, looked_at.digest, looked_at.lines)
-        kept = [each for each in stored if each.folder != here]
-        write_text(path, tomli_w.dumps({"trusted": [msgspec.to_builtins(each) for each in (*kept, new)]}))
+        new = Trusted(here, looked_at.digest, tuple(map(_stored_line, looked_at.lines)))
+        kept = [*(each for each in stored if each.folder != here), new]
+        text = _as_toml(kept)
+        for place, each in enumerate(kept):  # what is too large to be read would end the trust in every folder
+            if len(text.encode()) <= MAX_FILE_BYTES:
+                break
+            kept[place] = msgspec.structs.replace(each, lines=())
+            text = _as_toml(kept)
+        write_text(path, text)
+
+
+def _as_toml(entries: Sequence[Trusted]) -> str:
+    import tomli_w
+
+    return tomli_w.dumps({"trusted": [msgspec.to_builtins(each) for each in entries]})
 
 
 def trusted_folders(config: Path) -> tuple[Trusted, ...]:
@@ -226,15 +252,13 @@ def trusted_folders(config: Path) -> tuple[Trusted, ...]:
 
 def distrust(config: Path, folder: Path) -> bool:
     """Stop trusting a folder, which need not exist any more; False where it was not trusted. Raises OSError."""
-    import tomli_w
-
     path = _file(config)
     with alone(path):
         stored, _ = _stored(config)
         kept = [each for each in stored if each.folder not in {str(folder), str(folder.resolve())}]
         if len(kept) == len(stored):
             return False
-        write_text(path, tomli_w.dumps({"trusted": [msgspec.to_builtins(each) for each in kept]}))
+        write_text(path, _as_toml(kept))
     return True
 
 

@@ -178,3 +178,22 @@ def test_folders_trusted_in_several_windows_at_once_are_all_kept(home: Home) -> 
     with ThreadPoolExecutor(8) as windows:
         list(windows.map(lambda folder: trust(home.config, folder, home.load().project), folders))
     assert all(trusted(home.config, folder) for folder in folders)
+
+
+def test_folders_with_many_agents_do_not_end_the_trust_in_all(home: Home) -> None:
+    agents = home.workspace / ".claude" / "agents"
+    agents.mkdir(parents=True)
+    for number in range(200):
+        text = f"---\nname: a{number}\ndescription: {'.' * 900}\n---\n{'Read it well. ' * 150}{number}\n"
+        (agents / f"a{number}.md").write_text(text)
+    for folder in range(20):
+        trust(home.config, home.workspace / str(folder), home.load().project)
+    trust(home.config, home.workspace, home.load().project)
+    loaded = home.load()
+    assert loaded.trusted and not loaded.problems and len(loaded.settings.agents) == 200
+    assert trusted(home.config, home.workspace / "0"), "the first ones as well"
+    (agents / "a7.md").write_text((agents / "a7.md").read_text().replace("Read", "Eat"))
+    changed = home.load()
+    assert changed.trust
+    new = set(changed.project.lines) - set(changed.trust.lines_beside(changed.project.lines))
+    assert [line.partition(":")[0] for line in new] == ["agent a7"]

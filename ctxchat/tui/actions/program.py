@@ -59,7 +59,7 @@ async def trust(app: CtxchatApp, argument: str = "") -> None:
     if loaded.trusted:
         app.chat.notice("info", "The settings of this folder are trusted already, as they are.")
         return
-    before = loaded.trust.lines if loaded.trust and loaded.trust.digest else None
+    before = loaded.trust.lines_beside(loaded.project.lines) if loaded.trust and loaded.trust.digest else None
     if not await app.ask(TrustScreen(folder, loaded.project.lines, before)):
         return
     try:
