@@ -171,7 +171,8 @@ class Conversation(JournalWriter):
         """Apply another configuration from the next refresh on. Context sources that it replaces are closed."""
         before, self._config = self._config, config
         self.options, self._tools = config.options, tuple(tools)
-        if (before.system, before.tools) != (config.system, config.tools):
+        instructed = (config.system, config.tools, config.disallowed_tools)
+        if (before.system, before.tools, before.disallowed_tools) != instructed:
             self._instructed_anew = True
         if before.context_sources is not config.context_sources:
             config.context_sources.go_to(touched(self.ledger.groups_in_force, MAX_EARLIER_PATHS))

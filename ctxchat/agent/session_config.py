@@ -67,10 +67,10 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     and `own_model` says that the agent itself names it. Without `summariser_of` the summariser stays the same. `serving` is
     compared only: where it differs, the model in use is opened anew, at its present address unless `address`, which the settings
     name for it, differs too. `effort` is the level of the settings, empty for the model's usual one. `tools` are the names on
-    offer, None for all. `lasting`: a person reads and thinks between the messages, so that pauses of up to an hour are expected.
-    `delegated`: another agent gave the task. `spending` holds limits of money and tokens. `prompts` can be called as `/name`,
-    beside `server_prompts`, which come and go. `listener` receives the session's events; only its value at opening counts.
-    `notices` are sentences for the person.
+    offer, None for all, without the `disallowed_tools`. `lasting`: a person reads and thinks between the messages, so that pauses
+    of up to an hour are expected. `delegated`: another agent gave the task. `spending` holds limits of money and tokens.
+    `prompts` can be called as `/name`, beside `server_prompts`, which come and go. `listener` receives the session's events; only
+    its value at opening counts. `notices` are sentences for the person.
     """
 
     system: str
@@ -83,6 +83,7 @@ class SessionConfig(msgspec.Struct, frozen=True, kw_only=True):
     compiler: Compiler = all_sections
     transforms: tuple[Transform, ...] = ()
     tools: Collection[str] | None = None
+    disallowed_tools: Collection[str] = ()
     limits: ToolLimits = ToolLimits()
     spending: SpendingLimits = SpendingLimits()
     hooks: tuple[Hook, ...] = ()

@@ -317,7 +317,7 @@ class Setup:
                 conversation.write_later(ModelChosen(conversation.model.name, conversation.model.address))
         if after.options != before.options or after.serving != before.serving:
             self._compactor.policy.start_over()
-        self._tool_runner.offer(after.tools)
+        self._tool_runner.offer(after.tools, after.disallowed_tools)
         self._tool_runner.limits = after.limits
         self._limit(after)
         await conversation.configure(after, self._tool_runner.specs)

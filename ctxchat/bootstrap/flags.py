@@ -12,6 +12,7 @@ from ctxchat.config.consistency import for_agent
 from ctxchat.config.schema import AgentSettings, Settings
 from ctxchat.core.errors import UsageError
 from ctxchat.core.permissions import Mode
+from ctxchat.core.tool_names import is_listed
 
 
 class Flags(msgspec.Struct, frozen=True):
@@ -58,5 +59,5 @@ def in_force(settings: Settings, flags: Flags, name: str | None = None) -> tuple
 
 def unknown_tools(agent: AgentSettings, there: list[str]) -> list[str]:
     """A sentence for each tool the agent names that nobody offers."""
-    missing = [name for name in agent.tools or () if name not in there]
+    missing = [name for name in agent.tools or () if not any(is_listed(tool, [name]) for tool in there)]
     return [f"The agent's tool {name} is left out: there is no tool of that name." for name in missing]

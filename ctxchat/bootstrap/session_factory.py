@@ -261,7 +261,7 @@ class Opening:
         tool_runner, checkpoints, seen = await asyncio.to_thread(self._tool_runner, session, approvals, state)
         config, telemetry_notices = await asyncio.to_thread(self._config, agent, model.name)
         approvals.rules = config.rules
-        tool_runner.offer(config.tools)
+        tool_runner.offer(config.tools, config.disallowed_tools)
         tool_runner.limits = config.limits
         if caller is None:
             self._spending.limits = config.spending

@@ -39,13 +39,15 @@ from ctxchat.core.limits import SpendingLimits
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Rule, parse_rule
 from ctxchat.core.ports import ContextProvider, ModelPort, Summariser, ToolLimits
+from ctxchat.core.prompt_files import PromptFile, skill_text
 from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import Transform
 from ctxchat.models.offline import OFFLINE_NAME
 
 
 def agent_options(settings: Settings, model: str, max_rounds: int = 0) -> Options:
-    """The agent's options for a model. `max_rounds` is the command line's, which overrides the settings; 0 for none."""
+    """The agent's options for a model. `max_rounds` is the command line's or the agent's own, which overrides the settings; 0 for
+    none."""
     context, reactive = settings.context, settings.context.reactive
     return Options(
         output_reserved=context.output_reserved,
@@ -106,7 +108,7 @@ def rewriting(settings: Settings) -> tuple[str, ...]:
     return tuple(name for name, used in in_use.items() if used)
 
 
-WEB = frozenset({"web_fetch"})
+WEB = ("web_fetch",)
 """The tools that the setting `tools.web` switches on and off."""
 
 
@@ -144,15 +146,16 @@ class Configuring:
         rules, problems = rules_in_force(settings)
         return SessionConfig(
             agent=settings.agent,
-            options=agent_options(settings, model, shared.flags.max_rounds),
-            system=f"{_instructions(own)}\n\nThe folder: {shared.workspace}",
+            options=agent_options(settings, model, shared.flags.max_rounds or own.max_rounds or 0),
+            system=f"{_instructions(own, shared.loaded.prompts)}\n\nThe folder: {shared.workspace}",
             context_sources=self._context_sources(settings),
             compiler=compiler_of(settings),
             open_model=partial(self._open, settings),
             summariser_of=partial(self._summariser, settings),
             fallback_of=partial(self._fallback, settings),
             transforms=self._transforms(settings),
-            tools=self._offered(settings, own),
+            tools=own.tools,
+            disallowed_tools=own.disallowed_tools if settings.tools.web else (*own.disallowed_tools, *WEB),
             limits=ToolLimits(settings.tools.max_output_chars, settings.tools.shell_timeout),
             spending=msgspec.convert(msgspec.to_builtins(settings.limits), SpendingLimits),
             hooks=hooks_of(settings.hooks),
@@ -180,6 +183,12 @@ class Configuring:
     def _notices(self, settings: Settings, own: AgentSettings) -> tuple[str, ...]:
         from_server = self._shared.servers.theirs
         missing = unknown_tools(own, [*self.tools(), *(name for name in own.tools or () if from_server(name))])
+        skills = _skills(self._shared.loaded.prompts)
+        missing += [
+            f"The agent's skill {name} is left out: there is no skill of that name."
+            for name in own.skills
+            if name not in skills
+        ]
         return tuple(dict.fromkeys((*self._extensions.problems, *missing, *self._writer(settings)[1])))
 
     def _open(self, settings: Settings, name: str, at: str | None = None) -> ModelPort:
@@ -192,12 +201,6 @@ class Configuring:
         """The model set to answer when the named one fails; None where none is set."""
         fallback = settings.of_model(name).fallback
         return self._shared.model(fallback, settings=settings) if fallback else None
-
-    def _offered(self, settings: Settings, own: AgentSettings) -> frozenset[str] | None:
-        if own.tools is None and settings.tools.web:
-            return None  # every tool, including those of MCP servers that start later
-        offered = frozenset(self.tools()) if own.tools is None else frozenset(own.tools)
-        return offered if settings.tools.web else offered - WEB
 
     def _context_sources(self, settings: Settings) -> WorkspaceSources:
         """The context sources with the providers of the settings, in their order; reused where their settings are unchanged."""
@@ -269,10 +272,18 @@ def remembered(configuring: Configuring, agent: str | None) -> tuple[str | None,
     return agent, ()
 
 
-def _instructions(own: AgentSettings) -> str:
-    """The system prompt: the agent's own with the rules, else the default one."""
+def _instructions(own: AgentSettings, prompts: Sequence[PromptFile]) -> str:
+    """The system prompt: the agent's own with the rules, else the default one; and its skills."""
     rules = prompt("rules")
-    return f"{prompt('system')}\n{rules}" if own.prompt is None else f"{own.prompt.strip()}\n\n{rules}".lstrip()
+    text = f"{prompt('system')}\n{rules}" if own.prompt is None else f"{own.prompt.strip()}\n\n{rules}".lstrip()
+    skills = _skills(prompts)
+    known = [f"Skill {name}:\n\n{skill_text(skills[name], '')}" for name in own.skills if name in skills]
+    return "\n\n".join([text, *known])
+
+
+def _skills(prompts: Sequence[PromptFile]) -> dict[str, PromptFile]:
+    """The skills by name; of two with one name the first."""
+    return {file.name: file for file in reversed(prompts) if file.kind == "skill"}
 
 
 def rules_in_force(settings: Settings) -> tuple[tuple[Rule, ...], tuple[str, ...]]:

@@ -48,12 +48,22 @@ def _print_parts(workspace: Path, yes: bool) -> None:
     state = _state(loaded, done)
     if flags().json:
         left_out = [problem.text for problem in loaded.left_out]
-        emit({"folder": str(workspace), "state": state, "holds": loaded.project.lines, "left_out": left_out})
+        emit(
+            {
+                "folder": str(workspace),
+                "state": state,
+                "holds": loaded.project.lines,
+                "left_out": left_out,
+                "without_effect": loaded.without_effect,
+            }
+        )
         return
     for line in loaded.project.lines:
         click.echo(clean(line))
     for problem in loaded.left_out:
         narrate(f"left out: {problem.text}")
+    for sentence in loaded.without_effect:
+        narrate(f"without effect here: {sentence}")
     narrate(f"{workspace}: {_WORDS[state]}")
 
 

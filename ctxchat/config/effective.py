@@ -54,7 +54,8 @@ class Loaded(msgspec.Struct, frozen=True):
     in force. `project` is the part of the project's files that needs trust and `trust` what was trusted of the folder; where they
     differ, the keys in `untrusted` do not count. `files` are to be watched for edits, whether they exist or not. `rules` has the
     source of each of `permissions.rules`. `prompts` are the skills and command files in force, the project's first; `left_out`
-    says which skills, commands, hooks, agents and servers in files of their own cannot be used. `others_hooks` has file and
+    says which skills, commands, hooks, agents and servers in files of their own cannot be used, `without_effect` what else is in
+    such files and counts for nothing here. `others_hooks` has file and
     command of each of the person's hooks that was set up for another agent and runs here as well.
     """
 
@@ -71,6 +72,7 @@ class Loaded(msgspec.Struct, frozen=True):
     prompts: tuple[PromptFile, ...] = ()
     left_out: tuple[Problem, ...] = ()
     others_hooks: tuple[tuple[str, str], ...] = ()
+    without_effect: tuple[str, ...] = ()
 
     def origin(self, key: str) -> Origin:
         """The source of the value of a dotted key."""
@@ -170,6 +172,7 @@ def load_settings(
         prompts,
         (*of_project.problems, *of_user.problems),
         _others_hooks(of_user, folder),
+        (*of_project.without_effect, *of_user.without_effect),
     )
 
 

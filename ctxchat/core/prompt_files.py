@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -23,7 +23,8 @@ MAX_NAME_CHARS, MAX_DESCRIPTION_CHARS = 64, 1_024
 """The longest name and description of a skill, by the open standard."""
 
 MAX_INDEX_CHARS = 16_000
-"""Characters of all descriptions in the head together; where they have more, each is cut to an equal share."""
+"""Characters of all descriptions of skills in the head together, and of those of agents; where they have more, each is cut to an
+equal share."""
 
 Origin = Literal["project", "user", "program", "server"]
 """Where a prompt comes from: the project's files, the person's own, this program, or an MCP server."""
@@ -80,15 +81,22 @@ def skills_index(skills: Sequence[PromptFile]) -> str:
         return ""
     texts: dict[str, str] = {}
     for skill in offered:
-        texts.setdefault(skill.name, " ".join(skill.description.split()))
-    most = MAX_DESCRIPTION_CHARS
-    if sum(map(len, texts.values())) > MAX_INDEX_CHARS:
-        most = max(20, MAX_INDEX_CHARS // len(texts))
-    lines = [f"- {name}: {text if len(text) <= most else text[: most - 1] + '…'}" for name, text in texts.items()]
+        texts.setdefault(skill.name, skill.description)
+    lines = [f"- {name}: {text}" for name, text in cut_descriptions(texts).items()]
     opening = (
         f"Skills: how certain things are done here. Before you do what one is for, read it with the tool {SKILL_TOOL}."
     )
     return "\n".join([opening, *lines])
+
+
+def cut_descriptions(descriptions: Mapping[str, str]) -> dict[str, str]:
+    """Descriptions by name as the head has them: each on one line, cut to `MAX_DESCRIPTION_CHARS`, or to less where all of them
+    would have more than `MAX_INDEX_CHARS`."""
+    texts = {name: " ".join(text.split()) for name, text in descriptions.items()}
+    most = MAX_DESCRIPTION_CHARS
+    if sum(map(len, texts.values())) > MAX_INDEX_CHARS:
+        most = max(20, MAX_INDEX_CHARS // len(texts))
+    return {name: text if len(text) <= most else f"{text[: most - 1]}…" for name, text in texts.items()}
 
 
 # ── calling one by its name ──

@@ -3,7 +3,8 @@ publish use the latter. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from fnmatch import fnmatchcase
 
 SHELL = "shell"
 """The tool that runs commands."""
@@ -55,11 +56,17 @@ def claude_name(tool: str) -> str:
 
 
 def our_name(tool: str) -> str:
-    """Our name of one of Claude Code's tools; empty where we have no such tool."""
+    """Our name of one of Claude Code's tools; empty where we have no such tool. All tools of a server are `mcp__server` there."""
     if tool.startswith("mcp__"):
-        return tool.removeprefix("mcp__")
+        name = tool.removeprefix("mcp__")
+        return name if "__" in name else f"{name}__*"
     ours = {theirs: name for name, theirs in CLAUDE_NAMES.items()}
     return ours.get(tool) or _OTHER_NAMES.get(tool, "")
+
+
+def is_listed(tool: str, names: Collection[str]) -> bool:
+    """Whether a list of names, which may have wildcards (`github__*`), holds this tool."""
+    return tool in names or any("*" in name and fnmatchcase(tool, name) for name in names)
 
 
 def claude_arguments(tool: str, arguments: Mapping[str, object]) -> dict[str, object]:

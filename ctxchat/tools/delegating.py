@@ -32,6 +32,7 @@ from ctxchat.core.events import (
 from ctxchat.core.journal import SessionState
 from ctxchat.core.permissions import AccessRequest, Answer
 from ctxchat.core.ports import ToolContext, ToolLeave, ToolNews, ToolOutput, ToolPiece, ToolQuestion, ToolText
+from ctxchat.core.prompt_files import cut_descriptions
 from ctxchat.core.tool_names import DELEGATE
 from ctxchat.tools.text import clip_line
 from ctxchat.tools.tool import Arguments, Pieces, Tool
@@ -105,7 +106,8 @@ class Delegate(Tool[DelegateArguments]):
         only_reads: Callable[[str, str], bool] = lambda agent, session: False,
         seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        known = "; ".join(f"{name} ({what.rstrip('.')})" if what else name for name, what in agents.items())
+        told = cut_descriptions(agents)
+        known = "; ".join(f"{name} ({what.rstrip('.')})" if what else name for name, what in told.items())
         super().__init__(f"{self.about} Agents: {known}." if agents else "")
         self._open = open_agent
         self._only_reads, self._seconds = only_reads, seconds

@@ -12,10 +12,12 @@ from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
 from ctxchat.config.effective import load_settings
 from ctxchat.config.schema import BUILTIN_AGENTS
+from ctxchat.config.trust import trust
 from ctxchat.core.events import Delegated, ToolFinished, ToolStarted, Usage
 from ctxchat.core.ports import ModelRequest
 from ctxchat.storage import sessions
 from ctxchat.storage.database import Database
+from ctxchat.tools.delegating import Delegate, SubAgent
 from tests.bootstrap.scripted_program import program, say
 from tests.doubles.scripted import Reply, calls, says
 
@@ -188,3 +190,52 @@ async def test_one_that_only_reads_is_asked_for_no_plan(tmp_path: Path):
     assert "Only calls that read are run" in told and "was not run" in told and " plan" not in told
     await session.close()
     await made.close()
+
+
+FILE_AGENT = """---
+name: careful
+description: Looks.
+disallowedTools: Write, Edit
+skills: tides, gone
+maxTurns: 2
+---
+You look.
+"""
+
+
+async def test_an_agent_file_keeps_its_tools_skills_and_rounds(tmp_path: Path):
+    folder, config = tmp_path / "work", tmp_path / "config"
+    for name, text in {
+        ".ctxchat/agents/careful.md": FILE_AGENT,
+        ".ctxchat/skills/tides/SKILL.md": "---\nname: tides\ndescription: x\n---\nThe first column is GMT.\n",
+        "a.txt": "a\n",
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    environ = {"CTXCHAT_CONFIG_DIR": str(config), "CTXCHAT_DATA_DIR": str(config / "data")}
+    config.mkdir()
+    trust(config, folder, load_settings(folder, environ=environ).project)
+    reads = calls(("read_file", {"path": "a.txt"}))
+    made = program(folder, config, calls(("delegate", {"task": "look", "agent": "careful"})), reads, reads, says("ok"))
+    session = await made.open(interactive=False)
+    (end,) = [e for e in await say(session, "go") if isinstance(e, ToolFinished) and e.name == "delegate"]
+    assert "max_rounds" in end.output
+    below = made.script.views[1]
+    names = {tool.name for tool in below.tools}
+    assert not names & {"write_file", "edit_file"} and {"read_file", "shell"} <= names
+    assert (
+        below.items[0].message.text.startswith("You look.")
+        and "The first column is GMT." in below.items[0].message.text
+    )
+    await session.setup.switch_agent("careful")
+    assert any("skill gone is left out" in notice for notice in session.setup.notices)
+    await session.close()
+    await made.close()
+
+
+def test_many_agents_with_long_descriptions_weigh_little_in_the_head():
+    async def none(agent: str, session: str) -> SubAgent:
+        raise AssertionError
+
+    tool = Delegate(none, {f"agent-{n}": f"Number {n}. {'Use it for this and that. ' * 80}" for n in range(200)})
+    assert len(tool.spec.description) < 22_000 and "agent-199 (Number 199." in tool.spec.description

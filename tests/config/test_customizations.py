@@ -138,3 +138,35 @@ def test_an_agent_keeps_what_it_can_have_here() -> None:
         {"permissionMode": "bypassPermissions"}, ""
     )
     assert names_of({"tools": ["Read", " Grep "]}, "tools") == ("Read", "Grep") and names_of({}, "tools") is None
+
+
+def test_an_agents_limits_are_those_of_its_file() -> None:
+    fields = {
+        "disallowedTools": "Write, Edit, Bash(rm *), mcp__files",
+        "maxTurns": "30",
+        "skills": ["release", "tides"],
+    }
+    table = agent_table(fields, "")
+    assert table["disallowed_tools"] == ["write_file", "edit_file", "files__*"] and "tools" not in table
+    assert (table["max_rounds"], table["skills"]) == (30, ["release", "tides"])
+    assert "max_rounds" not in agent_table({"maxTurns": "many"}, "")
+
+
+@pytest.mark.parametrize("tools", ['["Read", "Grep"]', "\n  - Read\n  - 'Grep'", "Read, Grep"])
+def test_the_tools_of_a_front_matter_that_is_no_yaml(tools: str) -> None:
+    fields, _ = split_frontmatter(
+        f"---\ndescription: <example>user: 'go' assistant: \"x\ntools: {tools}\n---\nYou read."
+    )
+    assert agent_table(fields, "")["tools"] == ["read_file", "grep"]
+
+
+def test_what_an_agents_file_says_without_effect_is_named(home: Home) -> None:
+    head = "---\nname: {0}\ndescription: x\ncolor: red\ntools: Read, WebSearch\npermissionMode: dontAsk\n"
+    write(home.workspace / ".claude/agents/a.md", head.format("a") + "disallowedTools: Bash(rm *)\n---\nA")
+    write(home.workspace / ".claude/agents/b.md", head.format("b") + "hooks:\n  Stop: []\n---\nB")
+    loaded = home.load()
+    (sentence,) = loaded.without_effect
+    for words in ("color (2 files)", "the tool WebSearch (2", "permissionMode: dontAsk", "disallowedTools: Bash(rm *)"):
+        assert words in sentence
+    (left_out,) = loaded.left_out
+    assert left_out.text.endswith("b.md: hooks: an agent has none of its own here; they are left out")

@@ -49,6 +49,7 @@ from ctxchat.core.ports import (
     WorkspaceFiles,
 )
 from ctxchat.core.secrets import MaskedLines, marks_in
+from ctxchat.core.tool_names import is_listed
 from ctxchat.core.tool_share import CALL_TOOL, FIND_TOOL
 
 HALF_LINE_PAUSE_S = 0.3
@@ -219,7 +220,8 @@ class ToolRunner:
         self._servers = servers
         self.mask = mask
         """Masks secrets in everything that a call brings back, before anybody sees it."""
-        self._offered: frozenset[str] | None = None
+        self._offered: tuple[str, ...] | None = None
+        self._disallowed: tuple[str, ...] = ()
         self.limits = ToolLimits()
         self.approvals = approvals
         self._clock = clock
@@ -245,14 +247,19 @@ class ToolRunner:
         """The names of all tools, on offer or not."""
         return tuple(self._tools)
 
-    def offer(self, names: Collection[str] | None) -> None:
-        """Offer only these from now on, and what finds them; None for all."""
-        self._offered = None if names is None else frozenset({*names, FIND_TOOL})
+    def offer(self, names: Collection[str] | None, disallowed: Collection[str] = ()) -> None:
+        """Offer only these from now on, and what finds them (None for all), without the disallowed ones. Both may hold names of
+        tools with wildcards, and of servers that start later."""
+        self._offered = None if names is None else (*names, FIND_TOOL)
+        self._disallowed = tuple(disallowed)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names on offer, in a fixed order."""
-        return tuple(n for n in self._tools if self._offered is None or n in self._offered)
+        offered, disallowed = self._offered, self._disallowed
+        return tuple(
+            n for n in self._tools if (offered is None or is_listed(n, offered)) and not is_listed(n, disallowed)
+        )
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:

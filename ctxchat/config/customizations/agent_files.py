@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from ctxchat.config.customizations.frontmatter import names_of, split_frontmatter, text_of
 from ctxchat.config.customizations.places import CustomizationFolder, markdown_files, read_source
 from ctxchat.config.problems import Problem
@@ -13,8 +15,21 @@ from ctxchat.core.tool_names import our_name
 _MODES = {"plan": "plan", "acceptEdits": "auto-edit"}
 """Claude Code's permission modes and ctxchat's for them. Modes that ask less often than ctxchat's are ignored."""
 
+_USED = frozenset(
+    ("name", "description", "tools", "disallowedTools", "model", "effort", "skills", "maxTurns", "permissionMode")
+)
+_OURS = frozenset(("permissions", "prompt"))
+_OWN_PARTS = ("hooks", "mcpServers")
+"""Fields that would run something: one that is left out is told to the person at the start."""
 
-def find_agents(place: CustomizationFolder) -> Iterator[tuple[str, dict[str, Any], str] | Problem]:
+
+class Unused(msgspec.Struct, frozen=True):
+    """What a file says that has no effect in ctxchat: fields and values, as they are shown."""
+
+    words: tuple[str, ...]
+
+
+def find_agents(place: CustomizationFolder) -> Iterator[tuple[str, dict[str, Any], str] | Unused | Problem]:
     """The agents of a folder: name, table of settings, file."""
     for _, path in markdown_files(place.folder / "agents"):
         if path.stem.lower() == "readme":
@@ -24,6 +39,11 @@ def find_agents(place: CustomizationFolder) -> Iterator[tuple[str, dict[str, Any
         if file.problem or not fields:
             yield Problem(file.problem or "has no front matter, so it is no agent", file=str(path))
             continue
+        for name in _OWN_PARTS:
+            if name in fields:
+                yield Problem("an agent has none of its own here; they are left out", name, file=str(path))
+        if unused := tuple(_unused(fields)):
+            yield Unused(unused)
         yield text_of(fields, "name") or path.stem, agent_table(fields, body), str(path)
 
 
@@ -36,6 +56,11 @@ def agent_table(fields: dict[str, Any], body: str) -> dict[str, Any]:
     tools = names_of(fields, "tools")
     if tools is not None and "*" not in tools:
         table["tools"] = list(dict.fromkeys(name for tool in tools if (name := _tool(tool))))
+    disallowed = (_tool(tool) for tool in names_of(fields, "disallowedTools") or () if "(" not in tool)
+    if names := list(dict.fromkeys(filter(None, disallowed))):
+        table["disallowed_tools"] = names
+    if skills := names_of(fields, "skills"):
+        table["skills"] = list(skills)
     model = text_of(fields, "model")
     if "/" in model:
         table["model"] = model
@@ -43,7 +68,20 @@ def agent_table(fields: dict[str, Any], body: str) -> dict[str, Any]:
         table["permissions"] = mode
     if effort := text_of(fields, "effort"):
         table["effort"] = effort
+    if (turns := text_of(fields, "maxTurns")).isdecimal() and len(turns) < 5 and int(turns):
+        table["max_rounds"] = int(turns)
     return table
+
+
+def _unused(fields: dict[str, Any]) -> Iterator[str]:
+    """The fields of an agent that have no effect, and the values of others that have none. A model's family is not among them:
+    nearly every file has one."""
+    yield from (name for name in fields if name not in _USED | _OURS and name not in _OWN_PARTS)
+    mode = text_of(fields, "permissionMode")
+    if mode and mode not in {*_MODES, "default"}:
+        yield f"permissionMode: {mode}"
+    yield from (f"the tool {tool}" for tool in names_of(fields, "tools") or () if tool != "*" and not _tool(tool))
+    yield from (f"disallowedTools: {tool}" for tool in names_of(fields, "disallowedTools") or () if "(" in tool)
 
 
 def _tool(name: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from ctxchat.config.customizations.agent_files import find_agents
+from ctxchat.config.customizations.agent_files import Unused, find_agents
 from ctxchat.config.customizations.command_files import find_commands
 from ctxchat.config.customizations.hook_files import find_hooks, hook_files
 from ctxchat.config.customizations.places import MAX_PARTS, CustomizationFolder
@@ -19,15 +20,20 @@ from ctxchat.core.prompt_files import PromptFile
 
 T = TypeVar("T")
 
+MAX_NAMED_UNUSED = 40
+"""Fields and values without effect that are named of one folder, the most frequent ones."""
+
 
 class Customizations(msgspec.Struct, frozen=True):
     """All customizations of a project or a person: skills and command files as `prompts`; hooks, agents and servers as a `tree`
-    of settings, with the file of each entry in `files`; `problems` of invalid ones; and the paths to be `watched` for edits."""
+    of settings, with the file of each entry in `files`; `problems` of invalid ones; what of their files is `without_effect`, a
+    sentence each folder; and the paths to be `watched` for edits."""
 
     prompts: tuple[PromptFile, ...] = ()
     tree: dict[str, Any] = {}
     files: dict[KeyPath, str] = {}
     problems: tuple[Problem, ...] = ()
+    without_effect: tuple[str, ...] = ()
     watched: tuple[Path, ...] = ()
 
     def file_of(self, key: KeyPath) -> str:
@@ -64,8 +70,20 @@ def collect(places: Iterable[CustomizationFolder]) -> Customizations:
         *map(Path, dict.fromkeys(collected.files.values())),
     )
     return Customizations(
-        prompts, collected.tree, collected.files, tuple(collected.problems), tuple(dict.fromkeys(watched))
+        prompts,
+        collected.tree,
+        collected.files,
+        tuple(collected.problems),
+        tuple(_without_effect(folder, words) for folder, words in collected.unused.items()),
+        tuple(dict.fromkeys(watched)),
     )
+
+
+def _without_effect(folder: Path, words: Counter[str]) -> str:
+    """A sentence that names what has no effect, with the number of files where there are several."""
+    named = [word if files == 1 else f"{word} ({files} files)" for word, files in words.most_common(MAX_NAMED_UNUSED)]
+    more = [f"{len(words) - len(named)} more"] if len(words) > len(named) else []
+    return f"{folder}: {', '.join([*named, *more])}"
 
 
 class _Collected:
@@ -74,12 +92,16 @@ class _Collected:
         self.tree: dict[str, Any] = {}
         self.files: dict[KeyPath, str] = {}
         self.problems: list[Problem] = []
+        self.unused: dict[Path, Counter[str]] = {}
         self.watched: list[Path] = []
         self.parts = 0
 
-    def valid(self, found: Iterable[T | Problem], place: CustomizationFolder) -> Iterator[T]:
-        """The valid ones among what was found in a folder, up to `MAX_PARTS` in all; problems are stored."""
+    def valid(self, found: Iterable[T | Unused | Problem], place: CustomizationFolder) -> Iterator[T]:
+        """The valid ones among what was found in a folder, up to `MAX_PARTS` in all; problems and what is unused are stored."""
         for each in found:
+            if isinstance(each, Unused):
+                self.unused.setdefault(place.folder, Counter()).update(each.words)
+                continue
             self.parts += 1
             if self.parts > MAX_PARTS:
                 if self.parts == MAX_PARTS + 1:

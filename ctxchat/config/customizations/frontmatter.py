@@ -55,8 +55,10 @@ def _texts(value: Any) -> Any:
 
 
 def _by_lines(lines: list[str]) -> dict[str, Any]:
-    """The fields of a front matter that is no valid YAML: each with the indented lines that follow it."""
+    """The fields of a front matter that is no valid YAML: each with the indented lines that follow it, as a list where these are
+    its items."""
     fields: dict[str, str] = {}
+    items: dict[str, list[str]] = {}
     name = ""
     for line in lines:
         match = _FIELD.fullmatch(line)
@@ -64,8 +66,11 @@ def _by_lines(lines: list[str]) -> dict[str, Any]:
             name = match[1]
             fields[name] = match[2].strip().strip("'\"").lstrip(">|-+ ")
         elif name:
-            fields[name] = f"{fields[name]} {line.strip()}".strip()
-    return {key: _scalar(value) for key, value in fields.items()}
+            if not fields[name] and line.lstrip().startswith("- "):
+                items.setdefault(name, []).append(line.strip()[2:].strip(" '\""))
+            else:
+                fields[name] = f"{fields[name]} {line.strip()}".strip()
+    return {key: _scalar(value) if value or key not in items else items[key] for key, value in fields.items()}
 
 
 def _scalar(text: str) -> str | bool | None:
@@ -79,10 +84,10 @@ def text_of(fields: dict[str, Any], name: str) -> str:
 
 
 def names_of(fields: dict[str, Any], name: str) -> tuple[str, ...] | None:
-    """The names in a field, a YAML list or separated by commas; None where the field is missing. Commas in brackets do not
-    separate."""
+    """The names in a field, a YAML list (also as text, `["a", "b"]`) or separated by commas; None where the field is missing.
+    Commas in brackets do not separate."""
     value = fields.get(name)
     if value is None:
         return None
-    items = value if isinstance(value, list) else _LISTED_NAME.findall(str(value))
-    return tuple(text for item in items if (text := item.strip()))
+    items = value if isinstance(value, list) else _LISTED_NAME.findall(str(value).strip().strip("[]"))
+    return tuple(text for item in items if (text := item.strip(" \t\n'\"")))

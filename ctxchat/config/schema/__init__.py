@@ -50,7 +50,14 @@ class AgentSettings(Table, frozen=True):
     tools: Annotated[
         tuple[str, ...] | None, opt("Its tools, by name; an empty list for none.", names="tools", rewrites="all")
     ] = None
+    disallowed_tools: Annotated[
+        tuple[str, ...], opt("Tools it does not have, whatever `tools` says.", names="tools", rewrites="all")
+    ] = ()
+    skills: Annotated[tuple[str, ...], opt("Skills that it knows from its start, by name.", rewrites="all")] = ()
     permissions: Annotated[Mode | None, opt("Its permission mode.")] = None
+    max_rounds: Annotated[
+        Annotated[int, Meta(ge=1, le=10_000)] | None, opt("As `tools.max_rounds`.", unit="rounds")
+    ] = None
     context: Annotated[
         dict[str, Any], opt("Any option of [context], for this agent only.", partial=ContextSettings)
     ] = {}
