@@ -24,7 +24,7 @@ from ctxchat.core.tokens import TokenCounter
 from ctxchat.tools.mcp.host import McpHost, ShowLogin, ToolReply
 from ctxchat.tools.mcp.login_store import FOLDER, LoginStore
 from ctxchat.tools.mcp.protocol import Address, OfferedResource
-from ctxchat.tools.mcp.server import McpServer, ServerRow, name_of
+from ctxchat.tools.mcp.server import McpServer, ServerRow, StartOptions, name_of
 
 MAX_PROMPT_CHARS = 200_000
 """Characters of a prompt that a server writes: as many as a command file may have."""
@@ -111,15 +111,8 @@ class Servers:
         for name, one in settings.items():
             if name not in self._servers:
                 log = self._logs / f"{_file(name)}.log"
-                server = McpServer(
-                    name,
-                    address_of(one),
-                    str(self._workspace),
-                    log,
-                    one.tools,
-                    host=self._host,
-                    objection=partial(self._objection, name),
-                )
+                options = StartOptions(str(self._workspace), log, objection=partial(self._objection, name))
+                server = McpServer(name, address_of(one), options, self._host, one.tools)
                 self._servers[name] = server
                 if one.enabled:
                     server.start()

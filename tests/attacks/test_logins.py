@@ -19,7 +19,7 @@ from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.http_transport import MAX_LOGIN_ANSWER_BYTES, may_send_to
 from ctxchat.tools.mcp.login_store import FOLDER, LoginStore, StoredLogin
 from ctxchat.tools.mcp.protocol import Address
-from ctxchat.tools.mcp.server import McpServer
+from ctxchat.tools.mcp.server import McpServer, StartOptions
 from tests.doubles.hostile_http import Answer, Asked, HostileHttp, hostile_http
 from tests.doubles.started_server import started
 
@@ -92,7 +92,7 @@ class Harbour:
     @asynccontextmanager
     async def connected(self, log_in: bool = True, **more: object) -> AsyncIterator[McpServer]:
         address = msgspec.structs.replace(self.address, **more)
-        server = McpServer("harbour", address, str(self.folder), self.folder / "harbour.log", host=McpHost())
+        server = McpServer("harbour", address, StartOptions(str(self.folder), self.folder / "harbour.log"), McpHost())
         async with started(server, self.browse if log_in else None):
             yield server
 

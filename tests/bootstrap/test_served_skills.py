@@ -14,7 +14,7 @@ from ctxchat.core.messages import Text
 from ctxchat.core.permissions import Answer
 from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.protocol import Address
-from ctxchat.tools.mcp.server import McpServer
+from ctxchat.tools.mcp.server import McpServer, StartOptions
 from tests.bootstrap.scripted_program import Scripted, program, say
 from tests.doubles.mcp_skills import HIDDEN, NOTES, REFUNDS, skill
 from tests.doubles.scripted import Reply, calls, says
@@ -123,7 +123,7 @@ async def test_one_that_changed_is_read_after_another_yes_and_one_that_is_not_as
 
 async def test_what_is_no_skill_is_left_out_and_two_of_one_name_are_told_apart(tmp_path: Path) -> None:
     where = Address(command=sys.executable, args=(SERVER, "wrong"))
-    server = McpServer("office", where, str(tmp_path), tmp_path / "logs" / "office.log", host=McpHost())
+    server = McpServer("office", where, StartOptions(str(tmp_path), tmp_path / "logs" / "office.log"), McpHost())
     async with started(server):
         assert server.row.skills == ("office:acme:refunds", "office:team:refunds")
         assert len(server.row.left_out) == 6 and all(each.startswith("skill ") for each in server.row.left_out)

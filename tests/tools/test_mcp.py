@@ -21,7 +21,7 @@ from ctxchat.core.messages import Image
 from ctxchat.core.ports import ToolContext, ToolOutput, ToolQuestion, ToolText
 from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.protocol import Address
-from ctxchat.tools.mcp.server import MAX_QUESTIONS, McpServer
+from ctxchat.tools.mcp.server import MAX_QUESTIONS, McpServer, StartOptions
 from ctxchat.tools.mcp.worker import MAX_RESULT_CHARS
 from ctxchat.tools.processes import child
 from tests.agent.desk import Desk
@@ -82,7 +82,7 @@ async def host(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[McpHos
 
 @asynccontextmanager
 async def up(address: Address, folder: Path, host: McpHost, **more) -> AsyncIterator[McpServer]:
-    server = McpServer("harbour", address, str(folder), folder / "logs" / "harbour.log", host=host, **more)
+    server = McpServer("harbour", address, StartOptions(str(folder), folder / "logs" / "harbour.log"), host, **more)
     async with started(server):
         yield server
 
@@ -208,7 +208,7 @@ DEAF = "trap 'echo told to end >&2' TERM; echo $$ >&2; while :; do sleep 0.1; do
 def impatient(script: str, folder: Path, host: McpHost) -> McpServer:
     """Not started. The host is up, and a shell is up at once, so that neither start counts."""
     address = Address(command="sh", args=("-c", script))
-    return McpServer("harbour", address, str(folder), folder / "logs" / "harbour.log", patience=2.0, host=host)
+    return McpServer("harbour", address, StartOptions(str(folder), folder / "logs" / "harbour.log", timeout=2.0), host)
 
 
 async def test_one_that_never_answers_is_given_up(tmp_path: Path, host: McpHost) -> None:
@@ -235,7 +235,7 @@ async def test_one_that_is_being_given_up_when_it_is_to_end_is_not_left_behind(t
 async def test_one_that_is_still_starting_is_ended_and_not_left_behind(
     how: str, ending: str, tmp_path: Path, host: McpHost
 ) -> None:
-    server = McpServer("harbour", wrong(how), str(tmp_path), tmp_path / "logs" / "harbour.log", host=host)
+    server = McpServer("harbour", wrong(how), StartOptions(str(tmp_path), tmp_path / "logs" / "harbour.log"), host)
     server.start()
     pid = await pid_of(server, tmp_path)
     if ending == "stop":

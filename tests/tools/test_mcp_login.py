@@ -17,7 +17,7 @@ from ctxchat.core.errors import ToolError
 from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.login_store import FOLDER, LoginStore, StoredLogin
 from ctxchat.tools.mcp.protocol import Address
-from ctxchat.tools.mcp.server import McpServer
+from ctxchat.tools.mcp.server import McpServer, StartOptions
 from tests.doubles.ports import free_port, until_listening
 from tests.doubles.started_server import started
 
@@ -35,7 +35,7 @@ class Desk:
     @asynccontextmanager
     async def connected(self, log_in: bool = False, **more: str) -> AsyncIterator[McpServer]:
         address = msgspec.structs.replace(self.address, **more)
-        server = McpServer("harbour", address, str(self.folder), self.folder / "harbour.log", host=McpHost())
+        server = McpServer("harbour", address, StartOptions(str(self.folder), self.folder / "harbour.log"), McpHost())
         async with started(server, self.browse if log_in else None):
             yield server
 
@@ -180,7 +180,7 @@ async def test_what_was_copied_from_a_browser_elsewhere_is_taken_and_nothing_els
             loop = asyncio.get_running_loop()
             loop.run_in_executor(None, go)
 
-        server = McpServer("harbour", at.address, str(tmp_path), tmp_path / "harbour.log", host=McpHost())
+        server = McpServer("harbour", at.address, StartOptions(str(tmp_path), tmp_path / "harbour.log"), McpHost())
         server.start(elsewhere)
         await asyncio.wait_for(server.settled(), 60)
         assert server.state == "ready" and seen == [404, 404, 404]
@@ -191,7 +191,7 @@ async def test_a_header_of_the_settings_is_not_replaced_by_a_login(tmp_path: Pat
     async with desk(tmp_path, "3600") as at:
         at.store.write(at.address.url, StoredLogin("whatever"))
         address = msgspec.structs.replace(at.address, headers={"authorization": "Bearer mine"})
-        server = McpServer("harbour", address, str(tmp_path), tmp_path / "harbour.log", host=McpHost())
+        server = McpServer("harbour", address, StartOptions(str(tmp_path), tmp_path / "harbour.log"), McpHost())
         server.start()
         await asyncio.wait_for(server.settled(), 60)
         assert "Authorization header" in server.trouble and not server.row.login_wanted

@@ -252,24 +252,28 @@ class ServerRow(msgspec.Struct, frozen=True):
     skills: tuple[str, ...] = ()
 
 
+class StartOptions(msgspec.Struct, frozen=True):
+    """How a server is started: in the folder `workspace`, with its standard error in the file `log`, and so many seconds to start
+    and to list its tools. `objection` gives the reason why it must not be started now, or an empty text; it may block."""
+
+    workspace: str
+    log: Path
+    timeout: float = START_TIMEOUT_S
+    objection: Callable[[], str] = str
+
+
 class McpServer:
-    """One MCP server: its state, its connection and what it offers. `only` are the tools to offer, None for all. `log` is the
-    file for its standard error, `patience` the seconds it may take to start and list its tools, `host` holds the connection,
-    `objection` gives the reason why it must not be started now, or an empty text."""
+    """One MCP server: its state, its connection and what it offers. `host` holds the connection; `only` are the tools to offer,
+    None for all."""
 
     def __init__(
         self,
         name: str,
         address: Address,
-        workspace: str,
-        log: Path,
-        only: Collection[str] | None = None,
-        patience: float = START_TIMEOUT_S,
-        *,
+        options: StartOptions,
         host: McpHost,
-        objection: Callable[[], str] = str,
+        only: Collection[str] | None = None,
     ) -> None:
-        self._objection = objection
         self.name = name
         self.address = address
         self.state: State = "off"
@@ -277,7 +281,7 @@ class McpServer:
         """Why it failed, in a sentence."""
         self._login_wanted = False
         self._login_page = ""
-        self._workspace, self._log, self._only, self._patience = workspace, log, only, patience
+        self._options, self._only = options, only
         self._host = host
         self._offered: tuple[ToolPort, ...] = ()
         self._left_out: tuple[str, ...] = ()
@@ -329,7 +333,7 @@ class McpServer:
 
     @property
     def _failure_marker(self) -> Path:
-        return self._log.with_suffix(".failed")
+        return self._options.log.with_suffix(".failed")
 
     def start(self, show: ShowLogin | None = None) -> None:
         """Start it in the background; nothing where it is connected or starting. `show` shows a person the page to log in; None
@@ -463,12 +467,12 @@ class McpServer:
 
     @property
     def _log_hint(self) -> str:
-        return f" What it said: {self._log}" if self.address.command else ""
+        return f" What it said: {self._options.log}" if self.address.command else ""
 
     async def _serve(self, show: ShowLogin | None) -> None:
         """Run one connection from its start to its end; sets `state` and `trouble`."""
-        patience = LOGIN_TIMEOUT_S if show else self._patience
-        late = asyncio.get_running_loop().call_later(patience, self._interrupt)
+        timeout = LOGIN_TIMEOUT_S if show else self._options.timeout
+        late = asyncio.get_running_loop().call_later(timeout, self._interrupt)
 
         def shown(page: str, callback: Callable[[str], object]) -> None:
             assert show
@@ -476,11 +480,11 @@ class McpServer:
             show(page, callback)
 
         try:
-            if why := await asyncio.to_thread(self._objection):
+            if why := await asyncio.to_thread(self._options.objection):
                 raise ToolError(why)
             there = shown if show else None
             address = msgspec.structs.replace(self.address, older=self._older)
-            async with self._host.connected(address, self._workspace, self._log, there) as connection:
+            async with self._host.connected(address, self._options.workspace, self._options.log, there) as connection:
                 self._adopt_connection(connection)
                 self._connection, self.state, self._login_wanted = connection, "ready", False
                 late.cancel()
