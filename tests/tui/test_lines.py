@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ctxchat.tui.transcript.blocks import UserBlock
-from ctxchat.tui.transcript.column import Heights
+from ctxchat.tui.transcript.heights import Heights
 from ctxchat.tui.transcript.markdown import MAX_OPEN_FENCE_LINES, GrowingMarkdown
 from ctxchat.tui.transcript.sideways import character_at, furthest, seen_part
 from ctxchat.tui.transcript.source_lines import diff_lines, file_lines, highlighted
@@ -115,7 +115,7 @@ def test_heights_add_up_whatever_is_changed(heights: list[int], data: st.DataObj
     assert held.top(place) == sum(heights[:place])
     if held.total:
         y = data.draw(st.integers(0, held.total - 1))
-        at, line = held.block_at(y)
+        at, line = held.entry_at(y)
         assert sum(heights[:at]) + line == y and line < heights[at]
 
 

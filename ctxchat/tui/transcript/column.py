@@ -1,14 +1,15 @@
-"""Holds the blocks of the transcript from top to bottom: those of the record's items, and those that are in no record (yet).
+"""Holds all that the transcript shows, top to bottom, as a list of entries, and draws those that are looked at.
 
-Blocks are drawn only around what is looked at; other heights are guessed, and blocks far from the reader are forgotten and made
-again when needed. An entry is one item of the record, or one block that is in no record; every `index` counts entries. Knows no
-widget and no screen.
+An entry is one item of the record (`Shown`: a group of messages, a compaction or a rewind), or one block that is in no record: a
+notice, or a part of the turn in progress. Every `index` counts entries. An entry's blocks, which draw themselves as lines, are
+its `Stack`. Heights of entries that were never drawn are guessed; entries far from the reader are forgotten and made again when
+needed. Knows no widget and no screen.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -16,74 +17,9 @@ from textual.content import Content
 
 from ctxchat.presentation.history import Shown
 from ctxchat.tui.transcript.blocks import Block, CompactionMark, Fold, NoticeBlock, UserBlock
+from ctxchat.tui.transcript.heights import Heights
 from ctxchat.tui.transcript.record_blocks import Tokens, blocks_for, set_block_tokens
 from ctxchat.tui.widgets.lines import DrawnLine
-
-CHUNK_ITEMS = 256
-"""Entries whose heights are summed up in advance."""
-
-
-class Heights:
-    """The height in lines of each entry, known or guessed. Sums over chunks of entries keep queries fast: a hundred thousand
-    entries take a few hundred steps."""
-
-    def __init__(self, heights: Iterable[int] = ()) -> None:
-        self._heights = list(heights)
-        self._sums: list[int] = []
-        self._update_sums(0)
-
-    def _update_sums(self, chunk: int) -> None:
-        """Recompute the sums from this chunk on."""
-        heights = self._heights
-        self._sums[chunk:] = (
-            sum(heights[i : i + CHUNK_ITEMS]) for i in range(chunk * CHUNK_ITEMS, len(heights), CHUNK_ITEMS)
-        )
-
-    def __len__(self) -> int:
-        return len(self._heights)
-
-    def __getitem__(self, index: int) -> int:
-        return self._heights[index]
-
-    @property
-    def total(self) -> int:
-        """Lines of all entries together."""
-        return sum(self._sums)
-
-    def set_height(self, index: int, height: int) -> int:
-        """Set the height of an entry; return by how many lines it grew."""
-        more = height - self._heights[index]
-        self._heights[index] = height
-        self._sums[index // CHUNK_ITEMS] += more
-        return more
-
-    def splice(self, start: int, stop: int, heights: Iterable[int]) -> None:
-        """Replace the heights from `start` up to, not including, `stop`."""
-        self._heights[start:stop] = heights
-        self._update_sums(start // CHUNK_ITEMS)
-
-    def top(self, index: int) -> int:
-        """The line an entry begins at; for the index behind the last entry, the line where everything ends."""
-        chunk = index // CHUNK_ITEMS
-        return sum(self._sums[:chunk]) + sum(self._heights[chunk * CHUNK_ITEMS : index])
-
-    def block_at(self, y: int) -> tuple[int, int]:
-        """The index of the entry at line `y`, and the line within it; the nearest entry where `y` is outside, (0, 0) if there are
-        none."""
-        if not self._heights or y < 0:
-            return 0, 0
-        left, chunk = y, 0
-        while chunk < len(self._sums) and left >= self._sums[chunk]:
-            left -= self._sums[chunk]
-            chunk += 1
-        if chunk == len(self._sums):
-            return len(self._heights) - 1, max(0, self._heights[-1] - 1)
-        index = chunk * CHUNK_ITEMS
-        while left >= self._heights[index]:
-            left -= self._heights[index]
-            index += 1
-        return index, left
-
 
 GUESSED_LINES = 4
 """Height assumed for an item that was never drawn."""
@@ -131,10 +67,11 @@ class EndMark(NamedTuple):
 
 
 class TranscriptColumn:
-    """All blocks of the conversation, top to bottom, with their heights.
+    """All entries of a conversation, with their heights.
 
-    `set_record` replaces the record; `extend_record` adds items to it, for which blocks added during the turn may stand already.
-    `changed` is called when a block of a stack has to be drawn anew; `archive_key` is shown in the marks of compactions.
+    `set_record` replaces the record. During a turn `add_block` adds blocks at the end; when the turn's messages are in the
+    record, `extend_record` adds those as items, and the blocks that show them already become theirs. `changed` is called when a
+    block of a stack has to be drawn anew; `archive_key` is shown in the marks of compactions.
     """
 
     def __init__(self, changed: Callable[[Stack], None], archive_key: str = "") -> None:
@@ -148,11 +85,10 @@ class TranscriptColumn:
         self._newest_in_view = 0  # the `seq` of the newest message in the view
         self._entries: list[Shown | None] = []  # one for each entry; None: in no record, or not yet
         self._stacks: list[Stack | None] = []  # one for each entry; None: not looked at, or forgotten
-        self._settled = 0  # entries from this index on are in no record yet
-        self._apart: list[
-            tuple[Shown, list[Block]]
-        ] = []  # items whose blocks have a notice between them, so that they cannot become one stack
-        self._drawn = 0  # entries drawn, roughly: since they were last counted
+        self._settled = 0  # from this index on, entries wait for `extend_record`: none of them is in the record yet
+        # items whose blocks have a notice between them: no single stack can hold them, so their entries stay as they are
+        self._apart: list[tuple[Shown, list[Block]]] = []
+        self._drawn = 0  # how many entries are drawn; may count one twice, and is counted anew by `forget`
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -172,7 +108,8 @@ class TranscriptColumn:
         self.set_tokens(tokens)
 
     def grows_to(self, items: Sequence[Shown]) -> bool:
-        """Whether these are the present items, perhaps with more behind them."""
+        """Whether these are the present items, perhaps with more behind them: then `extend_record` can add those, else
+        `set_record` is needed."""
         present = self.items
         return len(items) >= len(present) and all(map(_is_same, present, items))
 
@@ -184,13 +121,14 @@ class TranscriptColumn:
         self.set_tokens(tokens)
 
     def _place_blocks(self, shown: Shown, blocks: list[Block]) -> None:
-        """Add an item; the entries of `blocks` become its own, unless another entry stands between them."""
+        """Add an item. Where `blocks` show it already, their entries become one entry, the item's; with another entry between
+        them they stay apart."""
         stacks = {i: s for i in range(self._settled, len(self)) if (s := self._stacks[i]) and s.blocks[0] in blocks}
         first, last = min(stacks, default=self._settled), max(stacks, default=self._settled - 1) + 1
-        if last - first > len(stacks):
+        if last - first > len(stacks):  # a notice between them
             self._settled = last
             self._apart.append((shown, blocks))
-        elif not stacks:
+        elif not stacks:  # nothing shows it yet
             index = self._index_behind_notices()
             self._splice(index, index, [shown], [None])
             self._settled = index + 1
@@ -356,7 +294,7 @@ class TranscriptColumn:
     def draw_from(self, y: int, up: int, down: int) -> int:
         """Draw the entry at line `y`, and `up` lines above and `down` lines below it; return the line where the content of `y` is
         then, as heights that were guessed become exact."""
-        index, line = self.heights.block_at(y)
+        index, line = self.heights.entry_at(y)
         line = max(0, min(line, len(self.lines(index)) - 1))
         self._draw_lines(range(index, len(self)), down + line)
         self._draw_lines(range(index - 1, -1, -1), up - line)
@@ -378,7 +316,7 @@ class TranscriptColumn:
         that a person folded or unfolded, and stacks to `keep`."""
         if self._drawn <= MAX_DRAWN_ITEMS:
             return
-        reading, self._drawn = self.heights.block_at(y)[0], 0
+        reading, self._drawn = self.heights.entry_at(y)[0], 0
         for index, stack in enumerate(self._stacks):
             if stack and abs(index - reading) <= MAX_DRAWN_ITEMS // 4:
                 self._drawn += stack.lines is not None
@@ -396,7 +334,7 @@ class TranscriptColumn:
         if block is None:
             return None
         stack = self.stack_of(block)
-        if not stack.ends and (index := self.place_of(stack)) is not None:
+        if not stack.ends and (index := self.index_of_stack(stack)) is not None:
             self.lines(index)
         return EndMark(block, _lines_of(stack, block), self._look)
 
@@ -404,7 +342,7 @@ class TranscriptColumn:
         """How many lines were added since a mark was set, by the heights last drawn; None if its block is gone. Lines that the
         marked block gained because the width changed, or because it was unfolded, do not count."""
         stack = next((s for s in reversed(self._stacks) if s and mark.block in s.blocks), None)
-        index = self.place_of(stack) if stack else None
+        index = self.index_of_stack(stack) if stack else None
         if stack is None or index is None or not stack.ends:
             return None
         grown = _lines_of(stack, mark.block) - mark.lines if mark.look == self._look else 0
@@ -415,11 +353,11 @@ class TranscriptColumn:
     def _look(self) -> tuple[int, bool]:
         return self.width, self.unfolded
 
-    def block_at(self, y: int) -> tuple[int, int] | None:
+    def entry_at(self, y: int) -> tuple[int, int] | None:
         """The index of the entry at line `y`, and the line within it; None above the first line and below the last."""
-        return self.heights.block_at(y) if 0 <= y < self.heights.total else None
+        return self.heights.entry_at(y) if 0 <= y < self.heights.total else None
 
-    def place(self, key: str) -> int | None:
+    def index_of_item(self, key: str) -> int | None:
         """The index of an item, by its group's id or its `change:…` key; None if it is not shown."""
         changed = key.startswith("change:")
         for index, shown in enumerate(self._entries):
@@ -432,7 +370,7 @@ class TranscriptColumn:
         """The key of the item that an entry shows or, for one in no record, of the nearest item above; empty if there is none."""
         return next((shown.key for shown in reversed(self._entries[: index + 1]) if shown), "")
 
-    def place_of(self, stack: Stack) -> int | None:
+    def index_of_stack(self, stack: Stack) -> int | None:
         """The index of a stack; None if it is gone."""
         last = len(self) - 1  # the last entries are searched first: most that change are there
         near = next((index for index in range(last, max(-1, last - 64), -1) if self._stacks[index] is stack), None)

@@ -136,10 +136,10 @@ class Transcript(SidewaysView, can_focus=True):
         if column.grows_to(items):
             column.extend_record(items, tokens, places)
         else:
-            index, line = column.heights.block_at(round(self.scroll_y))
+            index, line = column.heights.entry_at(round(self.scroll_y))
             reading = column.key(index)
             self._set_record(items, tokens)
-            index = column.place(reading)
+            index = column.index_of_item(reading)
             self._jump_to_line(column.heights.top(index) + line if index is not None else 0)
         self._look_around()
         self.refresh()
@@ -203,7 +203,7 @@ class Transcript(SidewaysView, can_focus=True):
         began, self._draw_timer = perf_counter(), None
         stale, self._stale = self._stale, []
         for stack in stale:
-            index = self._column.place_of(stack)
+            index = self._column.index_of_stack(stack)
             if index is not None and stack.lines is not None:
                 self._draw_anew(index)
         self._next_draw = monotonic() + max(MIN_DRAW_PAUSE_S, DRAW_PAUSE_FACTOR * (perf_counter() - began))
@@ -317,7 +317,7 @@ class Transcript(SidewaysView, can_focus=True):
         self.call_after_refresh(self._scroll_to_item, key)
 
     def _scroll_to_item(self, key: str) -> None:
-        index = self._column.place(key)
+        index = self._column.index_of_item(key)
         if index is None or not self._column.width:
             return
         self.release_anchor()
@@ -332,7 +332,7 @@ class Transcript(SidewaysView, can_focus=True):
 
     def _first_line_of(self, stack: Stack, block: Block) -> int:
         """The line of the whole conversation that a block begins at."""
-        index = self._column.place_of(stack) or 0
+        index = self._column.index_of_stack(stack) or 0
         self._column.lines(index)
         return self._column.heights.top(index) + stack.span(block)[0]
 
@@ -377,12 +377,12 @@ class Transcript(SidewaysView, can_focus=True):
         super().notify_style_update()
         self._style_version += 1
 
-    def _block_at(self, y: int) -> tuple[int, int] | None:
+    def _entry_at(self, y: int) -> tuple[int, int] | None:
         """The index of the entry at line `y` of the pane, and the line within it; None where there is no text."""
-        return self._column.block_at(y + round(self.scroll_y))
+        return self._column.entry_at(y + round(self.scroll_y))
 
     def render_line(self, y: int) -> Strip:
-        at = self._block_at(y)
+        at = self._entry_at(y)
         if at is None or not self._column.width:
             return Strip.blank(self._pane.width, self.visual_style.rich_style)
         (index, n), key = at, _key(at)
@@ -493,7 +493,7 @@ class Transcript(SidewaysView, can_focus=True):
         block, in_sight = self._focused, list(self._seen())
         if block not in in_sight:
             return next((block for block in in_sight if block.keys), None)
-        start, passed = self._column.place_of(self._column.stack_of(block)) or 0, False
+        start, passed = self._column.index_of_stack(self._column.stack_of(block)) or 0, False
         for index in range(start, min(start + MAX_ITEMS_AHEAD, len(self._column))):
             for each in self._column.blocks(index):
                 if passed and each.keys:
@@ -504,7 +504,7 @@ class Transcript(SidewaysView, can_focus=True):
     def _seen(self) -> Iterator[Block]:
         """The blocks in sight, top to bottom."""
         for y in range(self._pane.height):
-            if (at := self._block_at(y)) and (block := self._column.stack(at[0]).block_at(at[1])):
+            if (at := self._entry_at(y)) and (block := self._column.stack(at[0]).block_at(at[1])):
                 yield block
 
     def _in_sight(self, block: Block) -> bool:
@@ -531,7 +531,7 @@ class Transcript(SidewaysView, can_focus=True):
     def _under(self, event: MouseEvent) -> tuple[int, int] | None:
         """The index of the entry under the mouse, and the line within it."""
         offset = event.get_content_offset(self)
-        return self._block_at(offset.y) if offset else None
+        return self._entry_at(offset.y) if offset else None
 
     def _set_hovered(self, hovered: tuple[int, object] | None) -> None:
         if hovered != self._hovered:
@@ -578,7 +578,7 @@ class Transcript(SidewaysView, can_focus=True):
 
     def text_at(self, x: int, y: int) -> Offset | None:
         """The position in the text of a cell of the pane, with `y` as `_key` encodes it; None below all text."""
-        if (at := self._block_at(y)) is None:
+        if (at := self._entry_at(y)) is None:
             return None
         lines = self._column.lines(at[0])
         line = lines[at[1]] if at[1] < len(lines) else DrawnLine(Content(""))
@@ -600,7 +600,7 @@ class Transcript(SidewaysView, can_focus=True):
         texts: list[tuple[Offset, str]] = []
         seen: set[object] = set()
         for y in range(self._pane.height):
-            if (at := self._block_at(y)) is None:
+            if (at := self._entry_at(y)) is None:
                 break
             stack, lines = self._column.stack(at[0]), self._column.lines(at[0])
             block = stack.block_at(at[1])
@@ -617,7 +617,7 @@ class Transcript(SidewaysView, can_focus=True):
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected text, without decoration and indents. An end of the selection outside of the transcript counts as the
         first or last line in sight."""
-        top, bottom = self._block_at(0), self._block_at(self._pane.height - 1) or (len(self._column), 0)
+        top, bottom = self._entry_at(0), self._entry_at(self._pane.height - 1) or (len(self._column), 0)
         if top is None:
             return None
         start, end = selection
