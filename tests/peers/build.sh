@@ -45,4 +45,7 @@ if [ ! -x "$peers/litellm-proxy/bin/litellm" ]; then
     uv pip install --python "$peers/litellm-proxy/bin/python" 'litellm[proxy]>=1.110,<1.111' ||
         echo "litellm's proxy could not be installed; its tests are skipped." >&2
 fi
+if [ ! -x "$peers/acpx/node_modules/.bin/acpx" ]; then
+    npm install --silent --prefix "$peers/acpx" acpx@0.19 || echo "acpx could not be installed; its test is skipped." >&2
+fi
 echo "Ready: uv run pytest -m peer"
