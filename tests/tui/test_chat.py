@@ -29,7 +29,7 @@ from ctxchat.core.events import (
 )
 from ctxchat.core.messages import Message
 from ctxchat.core.record import CompactionRecord
-from ctxchat.tui.app import CtxchatApp, Runtime
+from ctxchat.tui.app import AppFiles, CtxchatApp, Runtime
 from ctxchat.tui.chat.approval import ApprovalPanel
 from ctxchat.tui.chat.chips import Chip
 from ctxchat.tui.panels.archive import ArchiveScreen
@@ -269,8 +269,8 @@ async def test_every_screen_opens_with_its_key_and_closes_with_it_or_escape(tmp_
     loaded = partial(
         load_settings, tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(tmp_path), "CTXCHAT_DATA_DIR": str(tmp_path)}
     )
-    more = {"load_settings": loaded, "settings_file": tmp_path / "config.toml"}
-    async with chatting(tmp_path, session, (100, 30), **more) as (app, pilot):
+    files = AppFiles(load_settings=loaded, settings_file=tmp_path / "config.toml")
+    async with chatting(tmp_path, session, (100, 30), files=files) as (app, pilot):
         await pilot.press(*"draft")
         for away in (key, "escape", "escape"):
             await pilot.press(key)

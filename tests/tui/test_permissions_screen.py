@@ -17,6 +17,7 @@ from ctxchat.config.rules import add_rules, read_rules, rules_file
 from ctxchat.config.trust import trust
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.permissions import AccessRequest, Rule, parse_rule
+from ctxchat.tui.app import AppFiles
 from ctxchat.tui.panels.panel import Confirm
 from ctxchat.tui.panels.permissions import PermissionsScreen, RuleScreen
 from ctxchat.tui.widgets.rows import Rows
@@ -66,7 +67,7 @@ class Home:
     async def opened(self, size: tuple[int, int] = (100, 30)) -> AsyncIterator[tuple[Any, Any]]:
         session = FakeSession()
         session.permissions = self.approvals
-        more = {"load_settings": self.load, "services": FakeServices(self.workspace, session)}
+        more = {"files": AppFiles(load_settings=self.load), "services": FakeServices(self.workspace, session)}
         async with chatting(self.workspace, session, size, **more) as (app, pilot):
             await pilot.press(*"/permissions", "enter")
             await until(pilot, lambda: isinstance(app.screen, PermissionsScreen) and app.screen.query(Rows))

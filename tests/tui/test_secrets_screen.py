@@ -14,6 +14,7 @@ from textual.widgets import Input
 from ctxchat.config.effective import load_settings
 from ctxchat.core.messages import Message, Text, ToolCall
 from ctxchat.importing.outcome import ImportNews
+from ctxchat.tui.app import AppFiles
 from ctxchat.tui.panels.secrets import OriginalScreen, SecretsScreen
 from ctxchat.tui.widgets.rows import Rows
 from tests.doubles.planted import planted
@@ -52,7 +53,7 @@ class Stage:
     async def opened(self, size: tuple[int, int] = (100, 30)) -> AsyncIterator[tuple[Any, Any]]:
         reader = partial(load_settings, config=self.file, environ=self.environ, known=lambda _: ())
         self.file.touch()
-        more = {"load_settings": reader, "settings_file": self.file, "services": self.services}
+        more = {"files": AppFiles(load_settings=reader, settings_file=self.file), "services": self.services}
         async with chatting(self.file.parent, self.session, size, **more) as (app, pilot):
             await pilot.press(*"/secrets", "enter")
             await until(pilot, lambda: any(rows.filled for rows in app.screen.query(Rows)))
