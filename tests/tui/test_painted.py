@@ -14,7 +14,7 @@ from textual._compositor import CompositorUpdate
 from textual.strip import Strip
 
 from ctxchat.tui.app import CtxchatApp
-from ctxchat.tui.style.painted import PaintedCells, Written, changed_part
+from ctxchat.tui.style.painted import PaintedCells, WriteChangedCells, changed_part
 from tests.tui.chatting import chatting, idle
 from tests.tui.fakes import FakeSession
 
@@ -32,7 +32,7 @@ class Filmed(CtxchatApp):
     def _display(self, screen, renderable) -> None:
         if isinstance(renderable, CompositorUpdate):
             whole = renderable.render_segments(self.console)
-            changed = Written(renderable, self.cells).render_segments(self.console)
+            changed = WriteChangedCells(renderable, self.cells).render_segments(self.console)
             pyte.Stream(self.theirs).feed(whole)
             pyte.Stream(self.ours).feed(changed)
         super()._display(screen, renderable)

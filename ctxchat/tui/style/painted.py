@@ -56,7 +56,7 @@ class PaintedCells:
         return "".join(sequences)
 
 
-class Written(CompositorUpdate):
+class WriteChangedCells(CompositorUpdate):
     """An update as it is written to a terminal that shows these cells."""
 
     def __init__(self, update: LayoutUpdate | ChopsUpdate, painted: PaintedCells) -> None:

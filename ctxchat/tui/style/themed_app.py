@@ -28,7 +28,7 @@ from textual.theme import Theme as TextualTheme
 from ctxchat.config.themes import Theme
 from ctxchat.presentation.text import clean
 from ctxchat.tui.style import STYLE
-from ctxchat.tui.style.painted import PaintedCells, Written
+from ctxchat.tui.style.painted import PaintedCells, WriteChangedCells
 from ctxchat.tui.style.stylesheet import RememberingStylesheet
 from ctxchat.tui.widgets.gauge import GAUGE_COLOURS
 
@@ -192,7 +192,7 @@ class ThemedApp(App[int]):
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """As Textual's, but what the terminal shows already is not written once more."""
         drawn = isinstance(renderable, LayoutUpdate | ChopsUpdate)
-        written: Any = Written(renderable, self._painted) if drawn else renderable
+        written: Any = WriteChangedCells(renderable, self._painted) if drawn else renderable
         super()._display(screen, written)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
