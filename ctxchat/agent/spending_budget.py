@@ -6,7 +6,7 @@ Knows no provider, no settings file and no store: the day's sum over all session
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import ClassVar, NoReturn, Protocol
 
 import msgspec
@@ -33,6 +33,10 @@ MAX_COUNT_RATIO = 1.35
 
 USUAL_OUTPUT_TOKENS = 32_000
 """Tokens assumed as a reply's limit where a request states none."""
+
+
+OnWait = Callable[[str], Awaitable[object]]
+"""Is told in words that a call waits, and that it goes on."""
 
 
 class DayTotal(Protocol):
@@ -94,13 +98,17 @@ class SpendingBudget:
                 sentences.append(f"{limit.words} is spent.")
         return tuple(sentences)
 
-    async def admit(self, model: ModelPort, request: ModelRequest) -> tuple[ModelRequest, Spend]:
+    async def admit(
+        self, model: ModelPort, request: ModelRequest, on_wait: OnWait | None = None
+    ) -> tuple[ModelRequest, Spend]:
         """The request, with its reply shortened to fit the limits, and the most it can cost, which is reserved until `pay`.
 
         Where the request only does not fit because of what calls under way might cost, it waits for these without reserving
-        anything: they mostly cost far less. Raises ModelError (`limit`) where not even a short reply fits."""
+        anything: they mostly cost far less; `on_wait` is told so when the wait begins and when it has ended. Raises ModelError
+        (`limit`) where not even a short reply fits."""
         prices, prompt = model.prices(), int(request.view.raw * MAX_COUNT_RATIO) + 1
         wanted = request.max_output or USUAL_OUTPUT_TOKENS
+        waited = False
         while True:
             await self._look_at_day()
             room, passed = _longest_reply(self.in_force(), prices, prompt, wanted)
@@ -109,10 +117,24 @@ class SpendingBudget:
             lasting = _longest_reply(self._in_force(Spend()), prices, prompt, wanted)[1]
             if lasting or not self._calls.under_way:
                 self._refuse(lasting or passed)
-            await self._calls.one_ended.wait()
+            ended = self._calls.one_ended
+            if on_wait and not waited:
+                await on_wait(
+                    "Waits for a call under way to end: together they could pass the limit of "
+                    f"{passed.amount(passed.most)} for this {passed.scope}."
+                )
+            waited = True
+            await ended.wait()
         reserved = dearest(prices, prompt, room)
         self._reserve(reserved)
         self._calls.begin()
+        try:
+            if on_wait and waited:
+                await on_wait("Goes on.")
+        except BaseException:
+            self._settle(reserved, Spend())
+            self._calls.end()
+            raise
         return (request if room == wanted else msgspec.structs.replace(request, max_output=room)), reserved
 
     async def pay(self, reserved: Spend, usage: Usage | None, *, begun: bool) -> None:

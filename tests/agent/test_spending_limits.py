@@ -20,8 +20,8 @@ from ctxchat.agent.turn.model_calls import stream_reply
 from ctxchat.bootstrap.remembered import StoredDayTotal
 from ctxchat.core.budget import Window
 from ctxchat.core.errors import ModelError
-from ctxchat.core.events import Failed, Notice, ToolStarted, TurnFinished, Usage
-from ctxchat.core.limits import MIN_OUTPUT, SpendingLimits, dearest
+from ctxchat.core.events import Failed, Notice, ToolProgress, ToolStarted, TurnFinished, Usage
+from ctxchat.core.limits import MIN_OUTPUT, Spend, SpendingLimits, dearest
 from ctxchat.core.ports import ModelRequest, SummaryTask
 from ctxchat.core.prices import ModelPrices, Rates, cost
 from ctxchat.core.view import View
@@ -237,6 +237,33 @@ async def test_a_sub_agents_calls_count_and_its_turn_is_the_callers() -> None:
     events = await desk.say("Which port?")
     (failed,) = of(events, Failed)
     assert failed.kind == "limit" and len(lower.requests) == 1 and len(upper.requests) == 1
+    await desk.session.close()
+
+
+async def test_the_row_of_a_sub_agent_says_that_it_waits_and_for_what() -> None:
+    above = SpendingBudget(SpendingLimits(session=0.1))
+    lower = ScriptedModel([says("The port is 8123.")], prices=PRICES)
+    small = Desk(lower)
+    small.session._conversation.spending = TaskBudget(above)
+
+    async def below(agent: str):
+        return small.session
+
+    desk = Desk(
+        ScriptedModel([calls(TASK), says("It is 8123.")]), tools=[Delegate(lambda agent, session: below(agent))]
+    )
+    other = ScriptedModel([], prices=PRICES)
+    _, reserved = await above.admit(other, ModelRequest(view(1_000), 32_000))
+    said = ""
+    async with aclosing(desk.session.send("Which port?")) as stream:
+        async for stamped in stream:
+            if isinstance(stamped.event, ToolProgress):
+                said += stamped.event.text
+            if "Waits for a call under way to end" in said and reserved.usd:
+                assert "the limit of $0.10 for this session" in said and not lower.requests
+                await above.pay(reserved, Usage(1_000, 10, cost_usd=0.01), begun=True)
+                reserved = Spend()
+    assert said.endswith("Goes on.\n") and len(lower.requests) == 1
     await desk.session.close()
 
 

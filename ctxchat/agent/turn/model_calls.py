@@ -11,7 +11,7 @@ from typing import cast
 
 import msgspec
 
-from ctxchat.agent.spending_budget import UNLIMITED, SpendingBudget
+from ctxchat.agent.spending_budget import UNLIMITED, OnWait, SpendingBudget
 from ctxchat.core.calibration import Mix
 from ctxchat.core.errors import REFUSED, ModelError
 from ctxchat.core.events import ReasoningDelta, Retry, TextDelta, Usage
@@ -143,9 +143,10 @@ async def stream_reply(
     in_vain: Callable[[ModelError], bool] = lambda problem: False,
     *,
     budget: SpendingBudget = UNLIMITED,
+    on_wait: OnWait | None = None,
 ) -> AsyncGenerator[ModelPiece | Retry, None]:
     """The pieces of a reply. After a passing failure before the first piece the call is made again, after a growing wait that is
-    told as Retry.
+    told as Retry. `on_wait` is told where it waits for calls under way so as to pass no limit.
 
     Raises ModelError for everything else, when `retries` are used up or would be `in_vain`, where the server asks for a longer
     wait than `MAX_RETRY_WAIT_S`, and where the call could pass a limit of the `budget`.
@@ -153,7 +154,7 @@ async def stream_reply(
     attempt = 0
     while True:
         begun, received, usage = False, 0, None
-        request, reserved = await budget.admit(model, request)
+        request, reserved = await budget.admit(model, request, on_wait)
         try:
             async with aclosing(cast("AsyncGenerator[ModelPiece, None]", model.stream(request))) as pieces:
                 async for piece in pieces:

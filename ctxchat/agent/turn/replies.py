@@ -162,6 +162,7 @@ class Replies:
             self._fallback.retries,
             self._fallback.in_vain,
             budget=conversation.spending,
+            on_wait=lambda text: self._emit(Notice("info", text)),
         )
         async with aclosing(asked) as pieces:
             async for received in pieces:
