@@ -95,7 +95,7 @@ class SpendingBudget:
             key = (limit.scope, limit.in_tokens, limit.most)
             if limit.spent >= limit.most * WARNING_SHARE and key not in self._told:
                 self._told.add(key)
-                sentences.append(f"{limit.words} is spent.")
+                sentences.append(f"{limit.words}.")
         return tuple(sentences)
 
     async def admit(
@@ -120,8 +120,7 @@ class SpendingBudget:
             ended = self._calls.one_ended
             if on_wait and not waited:
                 await on_wait(
-                    "Waits for a call under way to end: together they could pass the limit of "
-                    f"{passed.amount(passed.most)} for this {passed.scope}."
+                    f"Waits for a call to end, or this {passed.scope}'s {passed.amount(passed.most)} could be passed."
                 )
             waited = True
             await ended.wait()
@@ -149,11 +148,12 @@ class SpendingBudget:
     def _refuse(self, passed: Limit) -> NoReturn:
         self.reached = passed
         raise ModelError(
-            f"The limit is reached: {passed.words} is spent, and this request could cost more than what is left. "
+            f"The limit is reached: {passed.words}, and this request could cost more than what is left. "
             "It was not made.",
             "[limits] in the settings raises it."
             if passed.scope == "task"
-            else f"`/limit {passed.scope} …` raises it for this session, [limits] in the settings for good.",
+            else f"`/limit {passed.scope} …{' tokens' * passed.in_tokens}` raises it for this session, [limits] in the settings "
+            "for good.",
             kind="limit",
         )
 

@@ -62,8 +62,10 @@ class Limit(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """For a person: `$4.80 of $5.00 for this session`."""
-        return f"{self.amount(self.spent)} of {self.amount(self.most)} for this {self.scope}"
+        """For a person: `$4.80 of $5.00 for this session is spent`, `4,800 of 5,000 tokens for this turn are spent`."""
+        spent = self.amount(self.spent).removesuffix(" tokens")
+        are = "are" if self.in_tokens else "is"
+        return f"{spent} of {self.amount(self.most)} for this {self.scope} {are} spent"
 
     def amount(self, of: float) -> str:
         """An amount in the limit's unit: `$4.80`, or `12,000 tokens`."""

@@ -172,6 +172,11 @@ _NAME_BEFORE = re.compile(r"([\w-]+) {0,4}(?::=|[:=]) {0,4}\Z")
 _OPERATOR = re.compile(r"(?:await|new|yield|typeof|not|lambda|async|function|if)\s+[a-zA-Z_$(]")
 """Code that fetches a value from elsewhere: `options.apiKey`, `await keyOf(model)`."""
 
+_TARGETS = re.compile(r"^[\s\d]{0,40}(?:[a-zA-Z_]\w{0,60},[ ]?){1,8}[a-zA-Z_]\w{0,60} = \Z", re.M)
+_CODE = re.compile(r"[a-zA-Z_][\w.]*[.(\[]")
+_OR_ELSE = re.compile(r" (?:or|and|if|\?\?|\|\||&&) ")
+"""Code that takes values apart or chooses one: `user, password = request.auth`, `password = request.auth or None`."""
+
 _PLACEHOLDER = re.compile(
     r"(?i)<.*>|\$\{.*\}|\{\{.*|.*(?:\.\.\.|…|xxxx|\*\*\*).*|.*\byour[_-].*|.*_here\b.*|.*example$|change[_-]?me|string|password|secret|token"
 )
@@ -340,11 +345,19 @@ def _in_program(text: str, start: int, value: str) -> bool:
 
 
 def _is_fetched(name: str, value: str, text: str, start: int) -> bool:
-    """True when the text at `start` is code that fetches the value: a field with the name of a secret, or an operator such as
-    `await`. Names in upper case are environment variables, whose value is meant literally."""
+    """True when the text at `start` is code that fetches the value: a field with the name of a secret, an operator such as
+    `await`, or what is taken apart into several names or has an alternative. Names in upper case are environment variables, whose
+    value is meant literally."""
     reference = _REFERENCE.fullmatch(value)
     field = reference and (_STRONG.search(reference["last"]) or _WEAK.search(reference["last"]))
-    return bool(not name.isupper() and (field or _OPERATOR.match(text, start)))
+    if name.isupper():
+        return False
+    if field or _OPERATOR.match(text, start):
+        return True
+    if not text.endswith(" = ", 0, start):  # as programs write it
+        return False
+    taken_apart = _CODE.match(value) and _TARGETS.search(text[max(0, start - 300) : start])
+    return bool(taken_apart or (reference and _OR_ELSE.match(text, start + len(value))))
 
 
 def _secret(name: str, sign: str, value: str, *, quoted: bool, in_address: bool) -> bool:

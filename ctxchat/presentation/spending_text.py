@@ -49,20 +49,23 @@ def limit_lines(limits: Sequence[Limit]) -> tuple[str, ...]:
     """A line for each limit that is set."""
     if not limits:
         return ("No limit is set. `/limit session 5` sets one for this session, [limits] in the settings for good.",)
-    return tuple(f"{limit.words} is spent." for limit in limits)
+    return tuple(f"{limit.words}." for limit in limits)
 
 
-def wanted_limit(text: str) -> tuple[Scope, float]:
-    """`session 5`, `day $2.50`: which limit, and the US dollars. Raises UsageError."""
+def wanted_limit(text: str) -> tuple[Scope, float, bool]:
+    """`session 5`, `day $2.50`, `turn 200,000 tokens`: which limit, how much, and whether that is tokens instead of US dollars.
+    Raises UsageError."""
     scope, _, amount = text.strip().partition(" ")
+    in_tokens = amount.endswith("tokens")
     try:
-        usd = wanted_amount(amount)
-        if scope in SCOPES:
-            return scope, usd
+        most = wanted_amount(amount.removesuffix("tokens"))
+        if scope in SCOPES and not (in_tokens and scope == "day"):
+            return scope, most, in_tokens
     except UsageError:
         pass
     raise UsageError(
-        f"{one_line(text, 40)} is no limit.", "Say `turn`, `session` or `day`, then US dollars; 0 for none."
+        f"{one_line(text, 40)} is no limit.",
+        "Say `turn`, `session` or `day`, then US dollars, or a number and `tokens` for a turn or session; 0 for none.",
     )
 
 

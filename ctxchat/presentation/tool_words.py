@@ -101,8 +101,8 @@ def ending(call: ToolCall, result: Message | None) -> tuple[ToolStatus, int | No
     return ("error" if failed(result) else "ok"), None
 
 
-_BACKGROUND = re.compile(r"\[j\d+: ")
-"""How the result of a command begins that runs in the background, or has ended there."""
+_BACKGROUND = re.compile(r"\[(j\d+: [^,\]\n]{1,40})")
+"""How the result of a command begins that runs in the background, or has ended there: with its state."""
 
 
 def outcome(finished: ToolFinished) -> str:
@@ -125,6 +125,8 @@ def _outcome(finished: ToolFinished) -> str:
     if finished.diff:  # which ends early where much was written
         told = _WRITTEN.match(finished.output)
         return told[1] if told else diff_size(finished.diff)
+    if finished.name in {SHELL, "job"} and (job := _BACKGROUND.match(finished.output)):
+        return job[1]
     return counted(finished.name, finished.output)
 
 

@@ -439,7 +439,8 @@ class JobTool(Tool[JobArguments]):
     async def execute(self, arguments: JobArguments, context: ToolContext) -> Pieces:
         if arguments.action == "look" and not arguments.id.strip():
             lines = [
-                f"{j.id}: {j.state}, {j.seconds:.0f} s: {clip_line(j.command, 200)}" for j in self._jobs.all_jobs()
+                f"{j.id}: {j.state}, {j.seconds:.0f} s: {clip_line(' '.join(j.command.split()), 200)}"
+                for j in self._jobs.all_jobs()
             ]
             yield ToolOutput("\n".join(lines) or "No command runs in the background.")
             return

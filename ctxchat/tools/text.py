@@ -30,12 +30,17 @@ def clip(text: str, limit: int) -> str:
     return f"{text[:head]}\n[… {len(text) - head - tail:,} characters left out …]\n{text[len(text) - tail :]}"
 
 
+_CUT_MARK_CHARS = 20
+"""Characters that the mark of a cut takes, about: where no more would be missing, they are shown."""
+
+
 def clip_line(line: str, limit: int, at: int = 0) -> str:
     """A line of at most about `limit` characters around position `at`, with marks that count the characters missing."""
     if len(line) <= limit:
         return line
     start = max(0, min(at - limit // 4, len(line) - limit))
-    end = start + limit
+    start, end = start if start > _CUT_MARK_CHARS else 0, start + limit
+    end = end if len(line) - end > _CUT_MARK_CHARS else len(line)
     before = f"[{start:,} characters …]" if start else ""
     after = f"[… {len(line) - end:,} characters]" if end < len(line) else ""
     return f"{before}{line[start:end]}{after}"

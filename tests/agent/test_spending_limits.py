@@ -259,8 +259,8 @@ async def test_the_row_of_a_sub_agent_says_that_it_waits_and_for_what() -> None:
         async for stamped in stream:
             if isinstance(stamped.event, ToolProgress):
                 said += stamped.event.text
-            if "Waits for a call under way to end" in said and reserved.usd:
-                assert "the limit of $0.10 for this session" in said and not lower.requests
+            if "Waits for a call to end, or this session's $0.10 could be passed." in said and reserved.usd:
+                assert not lower.requests
                 await above.pay(reserved, Usage(1_000, 10, cost_usd=0.01), begun=True)
                 reserved = Spend()
     assert said.endswith("Goes on.\n") and len(lower.requests) == 1
@@ -387,10 +387,13 @@ async def test_the_day_is_counted_by_all_programs(tmp_path: Path) -> None:
         assert [await day.today() for day in days] == [2.0, 2.0]
 
 
-@pytest.mark.parametrize("text", ["", "session", "week 3", "session -1", "session nan", "day many", "turn 1e9"])
+@pytest.mark.parametrize(
+    "text", ["", "session", "week 3", "session -1", "session nan", "day many", "turn 1e9", "day 5 tokens"]
+)
 def test_what_is_no_limit_is_refused(text: str) -> None:
     from ctxchat.core.errors import UsageError
 
     with pytest.raises(UsageError):
         wanted_limit(text)
-    assert wanted_limit("day $2.50") == ("day", 2.5) and wanted_limit("turn 0") == ("turn", 0.0)
+    assert wanted_limit("day $2.50") == ("day", 2.5, False) and wanted_limit("turn 0") == ("turn", 0.0, False)
+    assert wanted_limit("session 200,000 tokens") == ("session", 200_000, True)

@@ -87,6 +87,13 @@ def test_a_call_of_the_record_ends_as_it_did(name: str, text: str, status: ToolS
     assert ending(ToolCall("c", name, arguments), result) == (status, code)
 
 
+def test_a_command_in_the_background_is_told_by_its_state() -> None:
+    shown = "[j2: running, 2 s, 0 bytes of output in tool-results/job-j2.txt]\n[no new output]"
+    assert outcome(ToolFinished("c1", "shell", "ok", shown, 9, 2.0)) == "j2: running"
+    ended = shown.replace("running", "ended with exit code 1")
+    assert outcome(ToolFinished("c2", "job", "ok", ended, 9, 2.0)) == "j2: ended with exit code 1"
+
+
 def test_a_call_without_arguments_has_nothing_behind_its_name() -> None:
     assert key_argument("{}") == key_argument({}) == ""
 

@@ -450,7 +450,9 @@ def test_head_and_tail_cut_between_characters(pieces: list[str], cap: int) -> No
 def test_clips_count_what_they_leave_out(text: str, limit: int, at: int) -> None:
     assert clip(text, limit) == text or f"[… {len(text) - limit:,} characters left out …]" in clip(text, limit)
     line = clip_line(text, limit, at)
-    assert line == text or sum(int(n) for n in re.findall(r"(\d+) characters", line)) >= len(text) - limit
+    left_out = [int(a or b) for a, b in re.findall(r"\[(\d+) characters …\]|\[… (\d+) characters\]", line)]
+    assert line == text or all(n > 20 for n in left_out), "a mark is not longer than what it stands for"
+    assert len(re.sub(r"\[\d+ characters …\]|\[… \d+ characters\]", "", line)) + sum(left_out) == len(text)
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc")

@@ -39,11 +39,12 @@ async def cost(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def limit(app: CtxchatApp, argument: str = "") -> None:
-    """What is left of the spending limits; `session 5` sets one for this session, in US dollars, 0 for none."""
+    """What is left of the spending limits; `session 5` sets one for this session, in US dollars, `session 200000
+    tokens` in tokens, 0 for none."""
     session = app.controller.open_session()
     if argument:
-        scope, usd = wanted_limit(argument)
-        session.spending.raise_limit(scope, usd)
+        scope, most, in_tokens = wanted_limit(argument)
+        session.spending.raise_limit(scope, most, in_tokens=in_tokens)
     app.chat.notice("info", "\n".join(limit_lines(session.spending.in_force())))
 
 

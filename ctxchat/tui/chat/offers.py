@@ -249,7 +249,7 @@ class LimitPanel(Offered):
         )
 
     def body(self) -> Iterable[Widget]:
-        words = f"{self._limit.words} is spent. The next request could pass it."
+        words = f"{self._limit.words}. The next request could pass it."
         yield Static(Content.assemble(("? ", "bold $text-warning"), (words, "bold")), markup=False, classes="question")
 
     def answer(self, what: str) -> None:

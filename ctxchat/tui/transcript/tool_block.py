@@ -182,7 +182,8 @@ class ToolBlock(Fold):
         return target(gauge.append(words).truncate(width, ellipsis=True), "work")
 
     def _live_lines(self, width: int) -> list[Content]:
-        lines = [line for line in clean(self._progress[-MAX_LIVE_CHARS:]).split("\n") if line.strip()]
+        lines = clean(self._progress[-MAX_LIVE_CHARS:]).split("\n")
+        lines = [line for line in lines if line.strip() and not (self._sub_session and SUB_SESSION.match(line))]
         return [
             Content.styled(f"    {one_line(line, 1_000)}", "$text-muted").truncate(width)
             for line in lines[-LIVE_LINES:]
@@ -201,7 +202,9 @@ class ToolBlock(Fold):
         sign = SIGNS[result.status] or ("✗" if result.exit_code else "")
         style = {"✗": "$text-error", "⊘": "$text-warning", "◌": "$text-warning"}.get(sign, "$text-muted")
         words = outcome(result)
-        words = words.removeprefix(self._key_argument).lstrip() or words  # an error often repeats the argument at first
+        words = (
+            words.removeprefix(self._key_argument).lstrip(" :") or words
+        )  # an error often repeats the argument at first
         if self._files and not result.diff:  # the outcome of a diff counts lines already
             words = f"{words}   {self._files}"
         end = Content.styled(f"{sign} {words}".strip(), style)
