@@ -302,4 +302,4 @@ async def test_nobody_waits_for_what_runs_beside_and_what_it_says_comes_later(tm
     await work.say("and?")
     assert "the tests are green" in sent(model)[-1] and await sound(work, model)
     await work.session.close()
-    assert (tmp_path / "ended").exists() and not work.hooks._beside
+    assert (tmp_path / "ended").exists() and not work.hooks._background
