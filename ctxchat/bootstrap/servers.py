@@ -1,5 +1,5 @@
-"""The MCP servers of the settings, for all sessions of one start: begun when the first session is opened, exchanged when their
-settings are edited, switched on and off by a person."""
+"""Holds the MCP servers of the settings, shared by all sessions of the program: they are started with the first session, replaced
+when their settings are edited, and switched on and off by a person."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ MAX_PROMPT_CHARS = 200_000
 
 
 class Servers:
-    """`logs` is the folder for what their processes say; `objection` says of a server, each time before it is begun, why it must
-    not be; empty where it may. Nothing runs before `start`."""
+    """The MCP servers by name. `logs` is the folder for the standard error of their processes; `objection` returns why the server
+    of this name must not be started now, empty if it may, and is asked before each start. Nothing runs before `start`."""
 
     def __init__(self, workspace: Path, logs: Path, objection: Callable[[str], str] = lambda name: "") -> None:
         self._workspace, self._logs, self._objection = workspace, logs, objection
@@ -41,44 +41,46 @@ class Servers:
         self._servers: dict[str, McpServer] = {}
 
     def tools(self) -> Sequence[ToolPort]:
-        """What all that are up offer, by name of the server."""
+        """The tools of all connected servers, ordered by the servers' names."""
         return [tool for name in sorted(self._servers) for tool in self._servers[name].tools]
 
     @property
     def rows(self) -> Sequence[ServerRow]:
-        """All of the settings, by name."""
+        """The state of each server of the settings, ordered by name."""
         return [self._row(name) for name in sorted(self._servers)]
 
     @property
     def resources(self) -> Mapping[str, Sequence[OfferedResource]]:
-        """What each server of the settings lists; nothing for one that is not up."""
+        """The resources that each server lists, by its name; none for a server that is not connected."""
         return {name: self._servers[name].resources for name in sorted(self._servers)}
 
     async def read_resource(self, name: str, uri: str) -> ToolReply:
-        """A resource of that server by its address. Raises UsageError for a server nobody has set up, and ToolError."""
+        """Read a resource of a server by its address. Raises UsageError for an unknown server, and ToolError."""
         return await self._found(name).read(uri)
 
     @property
     def prompts(self) -> Sequence[PromptFile]:
-        """What all that are up offer for a person to call; with `get_prompt` a `core.ports.ServerPrompts`."""
+        """The prompts and skills of all connected servers that a person can call; with `get_prompt` a
+        `core.ports.ServerPrompts`."""
         prompts = [prompt for name in sorted(self._servers) for prompt in self._servers[name].prompts]
         return [*prompts, *(skill for skill in self.skills if skill.by_person)]
 
     @property
     def skills(self) -> Sequence[PromptFile]:
-        """What all that are up serve of skills; with `read_skill` a `core.ports.ServedSkills`."""
+        """The skills of all connected servers; with `read_skill` a `core.ports.ServedSkills`."""
         return [skill for name in sorted(self._servers) for skill in self._servers[name].skills]
 
     async def read_skill(self, skill: PromptFile, file: str = "") -> str:
-        """The text of a skill, listed or not, or of the `file` of it. Raises ToolError, and UsageError where its server is not
-        up."""
+        """The text of a skill, whether it was listed or not, or of one of its files. Raises ToolError, and UsageError for an
+        unknown server."""
         server = next((each for name, each in self._servers.items() if plain_name(name) == skill.server), None)
         if server is None:
             raise UsageError(f"There is no MCP server {skill.server}.", "/mcp shows them.")
         return (await server.read_skill(skill, file)).text
 
     async def get_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolOutput:
-        """One of the prompts for these arguments. Raises ToolError, and UsageError where its server is not up any more."""
+        """The text and images of one of `prompts`, filled in by its server with the arguments. Raises ToolError, and UsageError
+        if its server offers it no longer."""
         if prompt.kind == "skill":
             return ToolOutput(await self.read_skill(prompt))
         server = next((server for server in self._servers.values() if prompt in server.prompts), None)
@@ -94,16 +96,16 @@ class Servers:
         return ToolOutput(reply.text, images=tuple(from_base64(image) for image in reply.images))
 
     def weights(self) -> dict[str, int]:
-        """Estimated tokens of each tool there is now, by its name."""
+        """The estimated tokens of each tool of the connected servers, by the tool's name."""
         counter = TokenCounter()
         return {tool.spec.name: counter.tool(tool.spec.schema) for tool in self.tools()}
 
     def theirs(self, tool: str) -> bool:
-        """The name is that of a tool some server may offer, be it up or not."""
+        """Whether a tool of this name could be one of these servers' tools, connected or not."""
         return any(tool.startswith(name_of(name, "")) for name in self._servers)
 
     def start(self, settings: Mapping[str, McpSettings]) -> None:
-        """Go by these settings from now on: servers that are new or others are begun, those that are gone are ended."""
+        """Use these settings from now on: start servers that are new or whose settings changed, end those that are gone."""
         before, self._settings = self._settings, dict(settings)
         for name in [n for n in self._servers if settings.get(n) != before.get(n)]:
             old = self._servers.pop(name)
@@ -118,8 +120,8 @@ class Servers:
                     server.start()
 
     async def settled(self, seconds: float, *, all: bool = False) -> None:
-        """Wait for those on their way, as long as that; whoever takes longer comes later. One that did not come in time before is
-        not waited for, unless `all` are."""
+        """Wait at most `seconds` for servers that are starting; slower ones become ready later. Servers that were too slow at an
+        earlier start are not waited for, unless `all` is set."""
         waited = [server for server in self._servers.values() if all or not server.failed_before]
         waiting = [asyncio.ensure_future(server.settled()) for server in waited]
         if waiting:
@@ -131,7 +133,7 @@ class Servers:
                 server.remember_late()
 
     def missing(self, seconds: float) -> list[str]:
-        """A sentence for each whose tools are not there after so many seconds."""
+        """A sentence for each server whose tools are missing after so many seconds of waiting."""
         told = [(row.name, row) for row in self.rows if row.state in {"starting", "failed"}]
         return [
             f"The MCP server {name} failed, its tools are missing: {row.trouble}"
@@ -141,7 +143,8 @@ class Servers:
         ]
 
     async def switch(self, name: str) -> ServerRow:
-        """On where it is off or has failed, else off; how it is then. Raises UsageError for one nobody has set up."""
+        """Start the server if it is off or has failed, else end it; return its state then. Raises UsageError for an unknown
+        server."""
         server = self._found(name)
         if server.state in {"off", "failed"}:
             await server.stop()
@@ -152,8 +155,8 @@ class Servers:
         return self._row(name)
 
     async def log_in(self, name: str, show: ShowLogin) -> ServerRow:
-        """Start it anew with a person there to log in where it wants that; how it is then. Raises UsageError for one nobody has
-        set up, or that is not reached at an address."""
+        """Start the server anew, so that a person can log in if it asks for that; `show` shows the page. Return its state then.
+        Raises UsageError for an unknown server, and for one that is no web server."""
         server = self._found(name)
         if not server.address.url:
             raise UsageError(f"{name} is a program of this machine; it takes no login.")
@@ -163,7 +166,7 @@ class Servers:
         return self._row(name)
 
     def delete_login(self, url: str) -> bool:
-        """Delete what is kept of a login to that address; False where there is nothing. Blocks."""
+        """Delete the stored login for a server's address; False if there is none. Blocks."""
         return LoginStore(self._logs / FOLDER).delete(url)
 
     def _found(self, name: str) -> McpServer:
@@ -183,7 +186,7 @@ class Servers:
 
 
 def address_of(settings: McpSettings) -> Address:
-    """Where a server is, with environment variables in the place of their names, and a scheme where it is at an address."""
+    """The address of a server by its settings, with environment variables filled in, and a scheme added to a URL without one."""
     address = msgspec.convert(fill_variables(msgspec.to_builtins(settings), os.environ), Address)
     if address.url and "://" not in address.url:
         with suppress(ValueError):  # who connects says what is wrong with it

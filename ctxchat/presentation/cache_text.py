@@ -1,4 +1,8 @@
-"""The state of the server's prompt cache in words: how long it lasts, what the next message costs, why it was lost. Pure."""
+"""Writes the state of the server's prompt cache as text: how long it lasts, what the next message costs, why it was lost.
+
+A server holds the beginning of the last request (a `Hold`) for some minutes; the next request is cheaper by what it reads from
+there. A break is a request of which the server could read less than it held. Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,8 @@ MAX_CAUSE_CHARS = 120
 
 
 def state_words(cache: CacheState, now: float) -> str:
-    """`warm 41 min`, `probably warm`, `cold`; empty where nobody knows. `now` is a second of the epoch."""
+    """Whether the cache still holds the conversation: `warm 41 min`, `probably warm`, `cold`; empty if unknown. `now` is in
+    seconds since 1970, here and below."""
     hold = cache.held_at(now)
     match cache.warmth(now):
         case "warm" if hold:
@@ -49,7 +54,7 @@ def next_words(cache: CacheState, now: float) -> str:
 
 
 def broke_words(cache: CacheState) -> str:
-    """When and why a server did not read what it might have: `broke 14:02: pin of m12`; empty for never."""
+    """When and why the cache broke last: `broke 14:02: pin of m12`; empty if it never did."""
     return f"broke {_break_words(cache.broke)}" if cache.broke else ""
 
 
@@ -68,13 +73,14 @@ def breaks_line(breaks: Sequence[CacheBreak]) -> str:
 
 
 def cache_lines(cache: CacheState, now: float) -> tuple[str, ...]:
-    """A line each for what it is and costs, and for what broke it last; none where nothing is known."""
+    """One line with the cache's state and the cost of the next message, one with its last break; each only if known."""
     first = " · ".join(filter(None, (state_words(cache, now), next_words(cache, now))))
     return tuple(filter(None, (first, broke_words(cache))))
 
 
 def held_words(cache: CacheState, now: float) -> str:
-    """`held up to here, warm 41 min`, for the place where what is held ends; empty where nothing is."""
+    """The text for the line up to which the server holds the conversation: `held up to here, warm 41 min`; empty if it holds
+    nothing."""
     return f"held up to here, {state_words(cache, now)}" if cache.held_at(now) else ""
 
 
@@ -106,13 +112,13 @@ def cache_sentences(context_usage: ContextUsage, now: float) -> str:
 
 
 WORTH_USD, WORTH_SECONDS = 0.02, 3.0
-"""How much more than with a warm cache a message has to cost for the line under the draft to say so."""
+"""The least cost of a message with a cold cache, in US dollars or in seconds, that is told."""
 
 
 def cold_words(context_usage: ContextUsage, ghost: int, key: str, now: float) -> str:
-    """What sending takes where the server holds nothing any more, and what it takes once the prepared summary is in (`ghost`: the
-    tokens it would leave), with the `key` that puts it in: `cold: sent as it is ≈ $0.41 · shift+f8 compacts first ≈ $0.11`.
-    Empty where that is little, or nothing is cold."""
+    """The cost of the next message with a cold cache: as the conversation is, and after the prepared compaction, with the `key`
+    that starts it: `cold: sent as it is ≈ $0.41 · shift+f8 compacts first ≈ $0.11`. `ghost` are the tokens that the prepared
+    compaction would leave, 0 if none is prepared. Empty if the cache is not cold, or the cost is small."""
     cold = context_usage.cache.cold
     if (
         context_usage.cache.warmth(now) != "cold"
@@ -129,9 +135,9 @@ def cold_words(context_usage: ContextUsage, ghost: int, key: str, now: float) ->
 
 
 def anew_words(context_usage: ContextUsage, change: PrefixRewrite, now: float, *, at_most: bool = False) -> str:
-    """What it costs to change what was sent, before that is done: `The server then reads 48.2k tokens anew: the next message
-    takes $0.61 instead of $0.03.`, and the replies whose reasoning is lost with it; empty where nothing of it is held. `at_most`:
-    the change may begin later."""
+    """Sentences on what a change to messages already sent would cost, told before it is made: `The server then reads up to 48.2k
+    tokens anew: the next message costs $0.61 instead of $0.03.`, and how many replies lose their reasoning. Without a part that
+    is held no cost is told. `at_most`: the change may begin further down, so the cost is a bound."""
     lost, price = thoughts_words(change.thoughts), context_usage.price
     alive = [hold for hold in context_usage.cache.holds if now < hold.until]
     if not alive or alive[0].length <= change.messages + 1:
@@ -149,21 +155,21 @@ def anew_words(context_usage: ContextUsage, change: PrefixRewrite, now: float, *
 
 
 def thoughts_words(replies: int) -> str:
-    """That the reasoning of so many replies goes; empty for none."""
+    """A sentence that the reasoning of so many replies is lost; empty for none."""
     return f"The reasoning of {count(replies, 'reply', 'replies')} is not sent back then." if replies else ""
 
 
 def _read_of(alive: Sequence[Hold], change: PrefixRewrite) -> int:
-    """What a server reads of a request that is changed so, by what it holds, the longest first: one that promises what it holds
-    reads only up to where a request has ended."""
+    """The tokens that a server reads from its cache after a change. `alive` are the beginnings it holds, the longest first. A
+    server that promises to hold them reads only up to the end of an earlier request; others read up to the change."""
     if not alive or not alive[0].promised:
         return change.kept if alive else 0
     return max((hold.tokens for hold in alive if hold.length <= change.messages + 1), default=0)
 
 
 def compacted_words(before: ContextUsage, after: int, change: PrefixRewrite, now: float) -> str:
-    """What the next message takes once a compaction that changes so leaves `after` tokens, and without it: `The next message
-    takes $0.11 instead of $0.03.`; empty where nobody knows."""
+    """The cost of the next message after a compaction, which leaves `after` tokens, and without it: `The next message costs $0.11
+    instead of $0.03.`, and the reasoning that is lost; empty if unknown."""
     cache, price = before.cache, before.price
     alive = [hold for hold in cache.holds if now < hold.until]
     used, held = before.used - before.tokens("draft"), alive[0].tokens if alive else 0
@@ -184,7 +190,8 @@ def compacted_words(before: ContextUsage, after: int, change: PrefixRewrite, now
 
 
 def first_words(context_usage: ContextUsage, now: float) -> str:
-    """What the next message takes with a model that has seen nothing of the conversation; empty where that is little."""
+    """A sentence on the cost of the first message to a model that has read nothing of the conversation; empty if it is small, or
+    the server holds some of it."""
     cold = context_usage.cache.cold
     if context_usage.cache.held_at(now) or max((cold.usd or 0) / WORTH_USD, (cold.seconds or 0) / WORTH_SECONDS) < 1:
         return ""
@@ -192,6 +199,7 @@ def first_words(context_usage: ContextUsage, now: float) -> str:
 
 
 def step_words(context_usage: ContextUsage) -> str:
-    """Where the model's price rises: `Above 272.0k all of a request costs 2 times as much.`; empty where it does not."""
+    """The request size from which the model costs more: `Above 272.0k all of a request costs 2 times as much.`; empty if its
+    price does not rise."""
     step = context_usage.price_step
     return f"Above {short(step.above)} all of a request costs {step.times:g} times as much." if step else ""

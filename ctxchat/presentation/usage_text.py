@@ -1,4 +1,4 @@
-"""Figures in words: shares, money, time, and the gauge's parts by letter and name. Pure; knows no widget and no theme."""
+"""Writes figures as text: tokens, shares, money, times, and the gauge as words. Pure; knows no widget and no theme."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ctxchat.presentation.text import short
 
 
 class PartStyle(msgspec.Struct, frozen=True):
-    """How one part of the window is marked and called, everywhere."""
+    """The letter and the name by which one part of the context is shown everywhere."""
 
     letter: str
     label: str
@@ -69,23 +69,24 @@ MINUS = "−"
 
 
 def steady(n: int) -> str:
-    """As `brief`, but a decimal stays where there may be one: `2.0k`. What grows does not make its line jump."""
+    """A number of tokens as by `brief`, but always with its decimal, `2.0k`, so that a growing number does not make its line
+    jump."""
     text = short(n)
     return text if len(text) <= len("99.9k") else brief(n)
 
 
 def exact(n: int) -> str:
-    """Every digit, in groups of three: `21,304`."""
+    """A whole number with every digit, in groups of three: `21,304`."""
     return f"{n:,}".replace("-", MINUS)
 
 
 def gain(n: int) -> str:
-    """Tokens that go: `−14.2k`; `0` for none, `+1.0k` where it grew."""
+    """The tokens that a compaction frees, as a change: `−14.2k`; `0` for none, `+1.0k` if the context grew."""
     return f"{MINUS}{short(n)}" if n > 0 else f"+{short(-n)}" if n < 0 else "0"
 
 
 def share(part: int, whole: int) -> str:
-    """A part of a whole in percent; `0 %` of nothing."""
+    """A part of a whole in percent; `0 %` if the whole is 0."""
     return f"{int(part * 100 / whole + 0.5)} %" if whole > 0 else "0 %"
 
 
@@ -97,19 +98,19 @@ def money(usd: float) -> str:
 
 
 def about(amount: str) -> str:
-    """What is only expected: `≈ $0.04`, `<$0.01` as it is."""
+    """An amount marked as an estimate: `≈ $0.04`; `<$0.01` stays as it is."""
     return amount if amount.startswith("<") else f"≈ {amount}"
 
 
 def per_million(input_cost: float | None, output_cost: float | None) -> str:
-    """US dollars a million tokens, in and out: `3.00 / 15.00`, `free`; empty where they are not known."""
+    """The price of a million input and output tokens in US dollars: `3.00 / 15.00`, or `free`; empty if unknown."""
     if input_cost is None or output_cost is None:
         return ""
     return "free" if input_cost == output_cost == 0 else f"{input_cost:.2f} / {output_cost:.2f}"
 
 
 def moment(at: str) -> datetime | None:
-    """A time as stored (ISO 8601; UTC where it says nothing), or None for what is none."""
+    """The time that an ISO 8601 text stands for (UTC if it names no zone); None if it is no time."""
     try:
         value = datetime.fromisoformat(at)
     except ValueError:
@@ -118,13 +119,13 @@ def moment(at: str) -> datetime | None:
 
 
 def day_and_clock(at: str) -> str:
-    """`21 Nov 14:02` where the reader is; empty for none."""
+    """A stored time in the local zone: `21 Nov 14:02`; empty if it is no time."""
     value = moment(at)
     return value.astimezone().strftime("%d %b %H:%M").lstrip("0") if value else ""
 
 
 def age(at: str, now: datetime) -> str:
-    """How long ago: `now`, `3 min`, `2 h`, `5 days`, then the date; empty for no time."""
+    """How long ago a stored time was: `now`, `3 min`, `2 h`, `5 days`, then the date; empty if it is no time."""
     value = moment(at)
     if value is None:
         return ""
@@ -141,18 +142,19 @@ def age(at: str, now: datetime) -> str:
 
 
 def is_measured(context_usage: ContextUsage) -> bool:
-    """True when there is a window to measure against."""
+    """Whether the window is known, so that shares of it can be told."""
     return context_usage.window > 0 and context_usage.limit > 0
 
 
 def tilde(context_usage: ContextUsage) -> str:
-    """`~` in front of what is an estimate."""
+    """The mark before figures: `~` if they are estimated, else empty."""
     return "~" if context_usage.estimated else ""
 
 
 def window_words(context_usage: ContextUsage) -> str:
-    """`window 200k, catalogue`; `window 128k, not 200k` for one that a refusal taught, `window ≤131k, not 200k` where the server
-    did not say what it holds, `window ≥41k, not 33k` where a success showed more than was assumed."""
+    """The size of the window, and how it is known: `window 200k, catalogue`. `window 128k, not 200k` if a refused request named
+    another size than was claimed, `window ≤131k, not 200k` if it only showed a bound, `window ≥41k, not 33k` if a request that
+    was accepted showed that the assumed window was too small."""
     if not is_measured(context_usage):
         return "window unknown"
     if context_usage.claimed_window and context_usage.refused_window:
@@ -165,15 +167,13 @@ def window_words(context_usage: ContextUsage) -> str:
 
 
 def off_by(context_usage: ContextUsage) -> int:
-    """Percent of the limit by which the figure may be off, 0 where that is none or hardly any."""
+    """Percent of the limit by which the used tokens may be wrong; 0 if that is below half a percent."""
     return round(100 * context_usage.band * context_usage.pressure)
 
 
 def remarks(context_usage: ContextUsage) -> tuple[str, ...]:
-    """What stands in front of the figures where something is amiss that they do not tell, longest first; empty where nothing is.
-
-    As many ways to say it as `gauge_words` has lengths.
-    """
+    """The warning before the gauge's figures, longest first; empty if nothing is wrong. It has as many lengths as
+    `gauge_words`."""
     if not is_measured(context_usage):
         return ()
     if context_usage.cut:
@@ -199,8 +199,8 @@ def remarks(context_usage: ContextUsage) -> tuple[str, ...]:
 
 
 def break_words(context_usage: ContextUsage) -> str:
-    """What the next message costs because what was sent before has changed: tokens read anew, money, and reasoning that goes;
-    empty where it costs nothing."""
+    """A sentence on what the next message costs because something sent before has changed: tokens that the server reads anew,
+    money, and reasoning that is lost; empty if it costs nothing."""
     breaks, price = context_usage.breaks, context_usage.price
     if breaks is None or not (breaks.lost or breaks.thoughts):
         return ""
@@ -216,13 +216,13 @@ def break_words(context_usage: ContextUsage) -> str:
 
 
 def uncounted(context_usage: ContextUsage) -> bool:
-    """Nothing has been counted yet: a session just opened. Later there is an instruction at least."""
+    """Whether nothing has been counted yet, as in a session that was just opened: later there are instructions at least."""
     return not context_usage.used and context_usage.estimated
 
 
 def gauge_words(context_usage: ContextUsage) -> tuple[str, ...]:
-    """The text beside the bar, longest first: percent with its error, used and limit; the same shorter; percent alone. In front
-    of it what is amiss (`remarks`)."""
+    """The text beside the bar in four lengths, the longest first: percent with its error, used and limit; the same shorter twice;
+    percent alone. A warning (`remarks`) stands before it."""
     if uncounted(context_usage):
         return ("counting …", "counting …", "counting …", "…")
     sign = tilde(context_usage)
@@ -247,7 +247,8 @@ def gauge_words(context_usage: ContextUsage) -> tuple[str, ...]:
 
 
 def sentence(context_usage: ContextUsage) -> str:
-    """The gauge for ears, in reading order: how full and how sure, of what, what is largest, what is amiss, what comes next."""
+    """The gauge as sentences, for a screen reader: how full it is and how sure that is, the window, the largest parts, warnings,
+    and what comes next."""
     if uncounted(context_usage):
         return "What the context holds is being counted."
     about = "about " if context_usage.estimated else ""
@@ -275,7 +276,7 @@ def sentence(context_usage: ContextUsage) -> str:
 
 
 def _window_told(context_usage: ContextUsage) -> str:
-    """The window and how it is known; one that nobody told as what it is, a bound."""
+    """The size of the window and how it is known; a bound is told as a bound."""
     if context_usage.refused_window:
         return (
             f"at most {short(context_usage.refused_window)}, taken for {short(context_usage.window)} since a rejection"
@@ -286,7 +287,7 @@ def _window_told(context_usage: ContextUsage) -> str:
 
 
 def _what_starts(context_usage: ContextUsage) -> tuple[str, ...]:
-    """What compaction does by itself, as a sentence."""
+    """A sentence on when compaction starts by itself, or why it does not; empty if nothing needs saying."""
     if not context_usage.automatic.at_trigger:
         words = starts_words(context_usage)
         return (f"{words[0].upper()}{words[1:]}.",)
@@ -302,7 +303,7 @@ def _what_starts(context_usage: ContextUsage) -> tuple[str, ...]:
 
 
 def budget_words(context_usage: ContextUsage) -> tuple[str, ...]:
-    """A sentence for each part that is over its own budget: `tool results hold 58.6k, 8.6k over their budget of 50.0k.`"""
+    """A sentence for each part that is over its own budget: `Tool results 58.6k: 8.6k over the budget of 50.0k.`"""
     return tuple(
         f"{PARTS[s.name].label} {short(s.tokens)}: {short(s.over)} over the budget of {short(s.budget)}.".capitalize()
         for s in context_usage.over_budget
@@ -310,14 +311,14 @@ def budget_words(context_usage: ContextUsage) -> tuple[str, ...]:
 
 
 def fit_words(used: int, limit: int) -> str:
-    """Whether so many tokens fit into a limit, in a few words; 0 for a limit that is not known."""
+    """Whether `used` tokens fit into a limit, in a few words; a limit of 0 is unknown."""
     if limit <= 0:
         return "not known"
     return f"fits, {percent(used / limit)}" if used <= limit else f"{short(used - limit)} over"
 
 
 def part_words(context_usage: ContextUsage, name: SectionName) -> str:
-    """One part in words: `tool results: ~58.6k tokens, 30 % of the window`."""
+    """One part in words: `tool results: ~58.6k tokens, 30 % of the limit`."""
     found = next((s for s in context_usage.sections if s.name == name), None)
     if found is None:
         return PARTS[name].label
@@ -328,7 +329,7 @@ def part_words(context_usage: ContextUsage, name: SectionName) -> str:
 
 
 def draft_words(context_usage: ContextUsage) -> str:
-    """What the unsent message does: `this message +18k → 92 %, compaction would start`; empty without a draft."""
+    """The effect of sending the draft: `this message +18k → 92 %, compaction would start`; empty without a draft."""
     draft = context_usage.tokens("draft")
     if draft <= 0:
         return ""
@@ -343,7 +344,8 @@ def draft_words(context_usage: ContextUsage) -> str:
 
 
 def starts_words(context_usage: ContextUsage) -> str:
-    """Where compaction starts: `compaction from 21.5k`, `compaction asks from 21.5k`; why it does not start by itself."""
+    """The number of used tokens from which compaction starts: `compaction from 21.5k`, `compaction asks from 21.5k`; or why it
+    does not start by itself."""
     if not context_usage.automatic.at_trigger:
         return standing_words(context_usage.automatic)
     asks = " asks" if context_usage.automatic.standing == "asks" else ""
@@ -359,12 +361,13 @@ def working_limit_words(context_usage: ContextUsage) -> str:
 
 
 def starts_with_draft(context_usage: ContextUsage) -> bool:
-    """Sending the unsent message makes compaction start, or ask."""
+    """Whether sending the draft would make compaction start, or ask."""
     return 0 < starts_at(context_usage) <= context_usage.used
 
 
 def forecast_words(context_usage: ContextUsage) -> str:
-    """`~6 turns left at this pace`, `~4–9 turns left at this pace`; empty where that cannot be told."""
+    """The number of turns until compaction at the present pace: `~6 turns left at this pace`, `~4–9 turns left at this pace`;
+    empty if that cannot be told."""
     if context_usage.forecast_span is None:
         return ""
     fewest, most = context_usage.forecast_span

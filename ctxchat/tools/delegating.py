@@ -1,6 +1,6 @@
-"""delegate: a task for a sub-agent with a context window of its own. How one is opened is handed in.
+"""The tool `delegate`: gives a task to a sub-agent, which works in a session, and a context window, of its own.
 
-The sub-agent's record is a session like any other; only its answer, its questions and its gauge come into this one.
+Only the sub-agent's answer, its questions and its gauge come into the caller's session. How a session is opened is passed in.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from ctxchat.tools.tool import Arguments, Pieces, Tool
 
 
 class AnswerChannel(Protocol):
-    """Where a sub-agent's calls wait for a person: what was said to its approvals and questions goes there."""
+    """Takes a person's answers to the approvals and questions for which a sub-agent's calls wait."""
 
     def answer(self, call_id: str, answer: Answer) -> None: ...
     def reply(self, call_id: str, text: str) -> None: ...
 
 
 class SubAgent(Protocol):
-    """A session at work on one task."""
+    """A sub-agent's session; implemented by `agent.session.Session`."""
 
     @property
     def id(self) -> str:
@@ -55,29 +55,29 @@ class SubAgent(Protocol):
 
     @property
     def state(self) -> SessionState:
-        """All that is known of it, what it has cost so far among it."""
+        """The session's state, its cost so far included."""
         ...
 
     def send(self, text: str) -> AsyncGenerator[Stamped, None]:
-        """One turn."""
+        """Run one turn, and yield its events."""
         ...
 
     @property
     def permissions(self) -> AnswerChannel:
-        """Its approvals."""
+        """Takes the answers to its approvals and questions."""
         ...
 
     async def close(self) -> object:
-        """Give the session free."""
+        """Close the session."""
         ...
 
 
 MAX_AT_ONCE = 4
-"""Sub-agents at work side by side; a provider takes only so many requests at once."""
+"""The largest number of sub-agents that work at the same time: providers limit simultaneous requests."""
 
 Open = Callable[[str, str], Awaitable[SubAgent]]
-"""A new sub-agent of that name, empty for one like its caller; or the one whose session has that id, with all it knows. Raises
-UsageError for a name nobody has, and for a session that is no sub-agent's of this caller."""
+"""Opens a sub-agent by its agent's name (empty: an agent like its caller), or again by the id of its session. Raises UsageError
+for an unknown name, and for a session that is no sub-agent's of this caller."""
 
 
 class DelegateArguments(Arguments, frozen=True):
@@ -87,9 +87,9 @@ class DelegateArguments(Arguments, frozen=True):
 
 
 class Delegate(Tool[DelegateArguments]):
-    """`agents` are the names a model may choose from, with what each is for; `only_reads` says of a name, or of the session of
-    one that is asked again, whether it can change nothing now, `seconds` how long one may work on a task, 0 for as long as it
-    takes."""
+    """Gives tasks to sub-agents. `agents` maps the names a model may choose from to descriptions; `only_reads` returns whether
+    the agent of this name, or of this session, can change nothing now; `seconds` returns the time limit for a task, 0 for
+    none."""
 
     name = DELEGATE
     about = (
@@ -114,7 +114,7 @@ class Delegate(Tool[DelegateArguments]):
         self._at_work = asyncio.Semaphore(MAX_AT_ONCE)
 
     def reads(self, arguments: Mapping[str, object]) -> bool:
-        """Where whoever is to do it can change nothing."""
+        """Whether the sub-agent that is to do the task can change nothing."""
         agent, session = arguments.get("agent") or "", arguments.get("session") or ""
         return isinstance(agent, str) and isinstance(session, str) and self._only_reads(agent, session.strip())
 
@@ -225,7 +225,7 @@ class _Report:
         return [ToolNews(shown)]
 
     def _outer(self, call_id: str) -> str:
-        """Call ids are the models' own: two conversations may use the same."""
+        """The id of a sub-agent's call in its caller's session: models choose ids, so that two sessions may use the same."""
         return f"{self._call_id}/{call_id}"
 
     def _prefixed(self, text: str) -> str:
@@ -233,11 +233,11 @@ class _Report:
 
     @property
     def where(self) -> str:
-        """Where all of it can be read."""
+        """A remark for the caller that names the sub-agent's session, where all of its work can be read."""
         return f"[its record: session {self._agent.id}]"
 
     def output(self) -> ToolOutput:
-        """The answer, or why there is none; with the session's id either way, so that its record can be found."""
+        """The result of the call: the sub-agent's answer, or why there is none; with the id of its session in both cases."""
         end, where = self._end, self.where
         if self.late:
             return ToolOutput(f"The sub-agent was stopped: its time was up. There is no answer.\n{where}", "timeout")
@@ -251,12 +251,12 @@ class _Report:
 
 
 class TaskNote:
-    """ContextProvider `sub-agent`: what a sub-agent is told of its place."""
+    """The context provider `sub-agent`: tells a sub-agent that it is one."""
 
     source_id = "sub-agent"
 
     async def provide(self) -> str:
-        """The same each time."""
+        """The text, which never changes."""
         return (
             "You are a sub-agent. Another agent gave you this task, and it sees nothing of your work but your last message: put "
             "all it asked for there, with paths and lines, and say what you could not find out or left undone."

@@ -1,9 +1,10 @@
-"""A process of ours that holds one background command: it shuts it in, keeps its output in a file, hands it on while somebody
-listens, and takes away at its end what it put where it could run later. So a command can outlive the program that began it, and
-ends as well where that program is killed.
+"""Runs one background command (a job) in a process of its own, the keeper.
 
-Its standard input is lines of JSON: a `JobOrder`, then what there is to say to the command. Where that ends, the command is
-ended, unless it was let go. Standard output is the command's own, standard error lines of JSON on how it goes.
+The keeper starts the command in the sandbox, writes its output to a file and passes it on while the program listens, and at the
+end moves away files that the command put where they could be run later. Thus a command ends when the program is killed, but can
+go on after the program's end if it was let go. The keeper's standard input has lines of JSON: a `JobOrder`, then `ToJob`s; when
+it is closed, the command is ended, unless it was let go. Its standard output is the command's; its standard error has `JobNews`
+as JSON.
 """
 
 from __future__ import annotations
@@ -26,28 +27,28 @@ from ctxchat.tools.sandbox import Sandbox, taken_away
 from ctxchat.tools.shut_in import ShutIn, shut_in
 
 MAX_FILE_BYTES = 50_000_000
-"""Of a job's output on disk; what comes after that is only shown."""
+"""Bytes of a job's output that are kept on disk; later output is only passed on."""
 
 POLL_S = 0.1
-"""Seconds between two looks whether a job has ended."""
+"""Seconds between two checks whether a job has ended."""
 
 RECORD_POLL_S = 0.5
-"""Seconds between two looks of one that was let go whether it is to end."""
+"""Seconds between two checks whether a job that was let go should be ended."""
 
 AFTERGLOW_S = 0.3
-"""Seconds of listening on after a job ended while something it left behind holds its pipe."""
+"""Seconds for which output is still read after a job ended, if a process that it left behind holds the pipe open."""
 
 MAX_ORDER_BYTES = 16_000_000
 
 _EAGER_BYTES = 1_000_000
-"""Read at full speed; a job that writes more is slowed down so that nothing else is."""
+"""Bytes of output that are read at full speed; a job that writes more is slowed down, so that it slows nothing else."""
 
 Value = TypeVar("Value")
 
 
 class JobOrder(msgspec.Struct, frozen=True):
-    """What is to be run, and how it is shut in (`shut_in`). `file` is where all of its output is kept, `record` where it is
-    written that it was let go; `seconds` after which it is ended, None for never; `foreign`: no sandbox holds it."""
+    """A command to run, and how it is shut in (see `shut_in`). Its output is kept in `file`; if it is let go, its `JobRecord` is
+    written to `record`. It is ended after `seconds`, None for never. `foreign`: it runs without a sandbox."""
 
     id: str
     command: str
@@ -66,15 +67,15 @@ class JobOrder(msgspec.Struct, frozen=True):
 
 
 class ToJob(msgspec.Struct, frozen=True):
-    """A text for the command, or that it is to go on when nobody is left to hear it."""
+    """A text for the command's standard input, or (`let_go`) the order that it goes on when the program ends."""
 
     text: str = ""
     let_go: bool = False
 
 
 class JobNews(msgspec.Struct, frozen=True):
-    """How the command goes: it has begun, as that process, or has `ended`, with `code`, where it was not `stopped`. `moved` names
-    what was taken away."""
+    """News of the command: it has begun with this `process` id, or has `ended` with this exit `code` (None if it was `stopped`).
+    `moved` names the files that were moved away."""
 
     process: int = 0
     ended: bool = False
@@ -84,8 +85,8 @@ class JobNews(msgspec.Struct, frozen=True):
 
 
 class JobRecord(msgspec.Struct, frozen=True):
-    """A command that was let go, as its session finds it again; times in seconds since 1970. It runs for as long as somebody
-    holds the lock beside this file, and is to end where a `.stop` lies there, or this file is gone."""
+    """The file by which a session finds a command again that was let go. The command runs as long as the lock file beside it is
+    locked, and is ended when a `.stop` file is put there, or this file is deleted. Times are in seconds since 1970."""
 
     id: str
     command: str
@@ -97,12 +98,12 @@ class JobRecord(msgspec.Struct, frozen=True):
 
 
 def as_json(value: object) -> bytes:
-    """One line; names of files may hold bytes that are no text."""
+    """A value as one line of JSON. File names may hold bytes that are no text, which plain UTF-8 could not encode."""
     return json.dumps(msgspec.to_builtins(value)).encode()
 
 
 def from_json(line: bytes, of: type[Value]) -> Value:
-    """Raises ValueError, msgspec's own among it."""
+    """The value of type `of` on a line of JSON. Raises ValueError (msgspec's ValidationError is one)."""
     return msgspec.convert(json.loads(line), of)
 
 
@@ -115,13 +116,14 @@ def stop_of(record: Path) -> Path:
 
 
 def new_file(file: Path) -> BinaryIO:
-    """A new private file, never one that is there or a link."""
+    """Open a new private file for writing; fails if the path exists, even as a link."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb", buffering=0)
 
 
 class _Keeper:
-    """One command from its start to its end. `bound` is a descriptor that is closed when it is let go."""
+    """Runs one command from its start to its end. `bound` is the pipe by whose end the parent process notices that the command
+    was let go."""
 
     def __init__(self, order: JobOrder, bound: int) -> None:
         self._order, self._bound = order, bound
@@ -209,12 +211,12 @@ class _Keeper:
                 await asyncio.sleep(0.002)
 
     def _note_moved(self, command: ShutIn) -> None:
-        """However it ended."""
+        """Note which files were moved away, however the command ended."""
         if command.taken:
             self._moved = taken_away(command.taken, command.kept)
 
     async def _follow(self, orders: asyncio.StreamReader, work: asyncio.Task[None]) -> None:
-        """What there is to say to the command, and its end where nobody is left."""
+        """Pass texts on to the command, and end it when the input is closed, or after it was let go when its record says so."""
         while line := await orders.readline():
             to = from_json(line, ToJob)
             if to.let_go:
@@ -246,7 +248,7 @@ class _Keeper:
             cast("asyncio.WriteTransport", listener.transport).abort()
 
     def _write_record(self, news: JobNews) -> None:
-        """Nothing where it was taken away meanwhile: its session is gone."""
+        """Write the record of a command that was let go; not at its end if the record was deleted, since its session is gone."""
         order = self._order
         ended = time.time() if news.ended else 0.0
         record = JobRecord(order.id, order.command, order.file, order.beyond, self._began, ended, news)
@@ -278,8 +280,8 @@ async def _hold_command(bound: int) -> None:
 
 
 def main() -> None:
-    """In a process of its own below the one that was started, which ends as soon as this one does or is let go: whoever
-    started it hears of both as of an end, and can end it by nothing but its input."""
+    """Fork, and run the command in the child. The parent ends as soon as the command ended or was let go, so the program sees
+    both as the end of the process it started; it can end the child only through its input."""
     read_end, bound = os.pipe()
     if os.fork():
         for descriptor in (0, 1, 2, bound):
