@@ -28,7 +28,7 @@ MAX_TOOLS_SHARE, MAX_TOOLS_TOKENS = 0.1, 10_000
 counts."""
 
 SMALL_SERVERS_TOKENS = 1_000
-"""Where they take more than that: the tokens for the smallest servers' tools, which are sent all the same."""
+"""Where they take more than that, or come late: the tokens for the smallest servers' tools, which are sent all the same."""
 
 MAX_NAMES_TOKENS = 1_500
 """The most tokens for the list of the other tools."""
@@ -65,9 +65,9 @@ def afford(
 ) -> Afforded:
     """Which tools to describe in a prompt of at most `limit` tokens, in their order.
 
-    Our own are always described, and so are those that the model was `told` of before (by name), since a head that was sent is
-    not changed. Of the servers' tools all are, where they fit; else those of the smallest servers. `weigh` gives the tokens of a
-    tool, `count` those of a text.
+    Our own are always described, and so are those that the model was `told` of before (by name; none before a head was sent),
+    since a head that was sent is not changed. Of the servers' tools all are, where they fit; else those of the smallest servers,
+    and likewise of servers that come after the head was sent. `weigh` gives the tokens of a tool, `count` those of a text.
     """
     servers: dict[str, list[ToolSpec]] = {}
     room = float(min(limit * MAX_TOOLS_SHARE, MAX_TOOLS_TOKENS))
@@ -78,7 +78,7 @@ def afford(
         elif between:
             servers.setdefault(server, []).append(tool)
     weights = {server: sum(map(weigh, theirs)) for server, theirs in servers.items()}
-    if sum(weights.values()) > room:
+    if told or sum(weights.values()) > room:
         room = min(room, SMALL_SERVERS_TOKENS)
     named: dict[str, list[ToolSpec]] = {}
     for server in sorted(servers, key=weights.__getitem__):

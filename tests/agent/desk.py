@@ -17,7 +17,7 @@ from ctxchat.agent.session import Session
 from ctxchat.agent.session_config import Configure, ContextSources, FallbackOf, SessionConfig
 from ctxchat.agent.session_parts import SessionParts
 from ctxchat.agent.turn.approvals import Approvals
-from ctxchat.agent.turn.tool_runner import ToolRunner, Workplace
+from ctxchat.agent.turn.tool_runner import ToolRunner, ToolServers, Workplace
 from ctxchat.core.errors import StorageError, ToolError
 from ctxchat.core.events import ApprovalRequested, Event
 from ctxchat.core.head import ContextBlock, Surroundings, ToolSpec
@@ -216,6 +216,7 @@ class Desk:
         model: ModelPort,
         *,
         tools: Sequence[ToolPort] = (),
+        servers: ToolServers | None = None,
         options: Options | None = None,
         mode: Mode = "ask",
         rules: Sequence[Rule] = (),
@@ -246,7 +247,9 @@ class Desk:
         self.journal = journal or MemoryJournal(records)
         self.clock = clock or StillClock()
         self.approvals = approvals or Approvals(mode, rules, interactive=interactive)
-        self.tool_runner = ToolRunner(tools, self.approvals, self.clock, Workplace(str(workspace), files=files))
+        self.tool_runner = ToolRunner(
+            tools, self.approvals, self.clock, Workplace(str(workspace), files=files), servers=servers
+        )
         models = {model.name: model, **(others or {})}
         self.config = SessionConfig(
             system=system,

@@ -30,30 +30,31 @@ WIDE = Window(200_000, "configured")
 
 
 class Guests:
-    """Tools of a server that joins and leaves."""
+    """Fulfils `ToolServers`: the tools of a server that joins and leaves are those in `offered`."""
 
-    def __init__(self) -> None:
-        self.tools: list[ToolPort] = []
+    def __init__(self, *offered: ToolPort) -> None:
+        self.offered = list(offered)
 
-    async def arrive(self) -> None:
+    def tools(self) -> Sequence[ToolPort]:
+        return self.offered
+
+    async def settled(self, seconds: float) -> None:
         return None
 
 
 def desk_with(
     model: ScriptedModel, around: Around, guests: Guests, other: ScriptedModel, records: Sequence[object] = ()
 ) -> Desk:
-    desk = Desk(
+    return Desk(
         model,
         tools=[Echo()],
+        servers=guests,
         around=around,
         records=records,  # type: ignore[arg-type]
         options=Options(auto_compact="off", prepare=False, retries=0),
         fallback_of=lambda name: other if name == model.name else None,
         others={other.name: other},
     )
-    desk.tool_runner._guests = lambda: guests.tools
-    desk.tool_runner._guests_arrive = guests.arrive
-    return desk
 
 
 def begins(later: View, earlier: View) -> bool:
@@ -101,9 +102,9 @@ async def test_whatever_happens_a_request_begins_with_the_one_before(steps: list
             case "day":
                 around.context = (ContextBlock("identity", f"Date: {number}"), *around.context[1:])
             case "join":
-                guests.tools = [Echo(f"server__tool{number}")]
+                guests.offered = [Echo(f"server__tool{number}")]
             case "leave":
-                guests.tools = []
+                guests.offered = []
             case "restart":
                 desk = desk_with(model, around, guests, other, desk.journal.records)
             case "fallback":
@@ -154,7 +155,7 @@ async def test_a_tool_that_joins_late_is_told_and_called_by_way_of_call_tool() -
     model = ScriptedModel([*script, calls(("call_tool", {"arguments": {}})), says("oh")], window=WIDE)
     desk = desk_with(model, Around(), guests, ScriptedModel([], name="scripted/other"))
     await desk.say("one")
-    guests.tools = [late]
+    guests.offered = [late]
     events = await desk.say("two", answers=["once"])
     assert late.ran == [{"text": "there"}]
     assert [e.name for e in events if type(e).__name__ == "ToolStarted"] == ["server__late"]  # type: ignore[attr-defined]

@@ -48,27 +48,25 @@ def found_and_called(server: str, number: int) -> list[Answer]:
 async def lived(server: StrictClaude, said: Sequence[str], guests: Guests) -> tuple[Desk, list[Event]]:
     """A session in which a server of many tools is there, and another one joins after the first message."""
     connections = Connections()
-    finder = FindTools(lambda: [tool.spec for tool in guests.tools])
+    finder = FindTools(lambda: [tool.spec for tool in guests.offered])
     desk = Desk(
         model_of(server, connections),
         tools=[Echo(), finder],
+        servers=guests,
         options=Options(auto_compact="off", prepare=False, retries=0),
         mode="all",
         system="Be brief. " * 500,
     )
-    desk.tool_runner._guests = lambda: guests.tools
-    desk.tool_runner._guests_arrive = guests.arrive
     events: list[Event] = []
     for text in said:
         events += await desk.say(text)
-        guests.tools = [*HEAVY, *LATE]
+        guests.offered = [*HEAVY, *LATE]
     await connections.close()
     return desk, events
 
 
 async def test_what_a_claude_finds_is_loaded_and_its_head_stays_as_it_was_sent() -> None:
-    guests = Guests()
-    guests.tools = list(HEAVY)
+    guests = Guests(*HEAVY)
     script = [*found_and_called("huge", 7), says("One."), *found_and_called("late", 9), says("Two."), says("Three.")]
     async with StrictClaude(script) as server:
         desk, events = await lived(server, ["first", "then", "and"], guests)
@@ -85,8 +83,7 @@ async def test_what_a_claude_finds_is_loaded_and_its_head_stays_as_it_was_sent()
 
 
 async def test_a_server_that_takes_no_references_is_told_in_words_and_a_person_that_it_is() -> None:
-    guests = Guests()
-    guests.tools = list(HEAVY)
+    guests = Guests(*HEAVY)
     script = [*found_and_called("huge", 7), says("One."), finds("huge__tool_3"), says("Two.")]
     async with StrictClaude(script, loads_late=False) as server:
         _, events = await lived(server, ["first", "then"], guests)
@@ -148,8 +145,7 @@ async def test_a_definition_that_is_refused_is_no_end_of_the_conversation() -> N
 
 
 async def test_a_definition_that_is_refused_changes_nothing_that_was_accepted_before() -> None:
-    guests = Guests()
-    guests.tools = list(HEAVY)
+    guests = Guests(*HEAVY)
     wrong = "tools.5.custom.input_schema: JSON schema is invalid."
     refusal = Answer(status=400, error=("invalid_request_error", wrong))
     script = [

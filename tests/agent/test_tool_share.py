@@ -13,6 +13,7 @@ from ctxchat.core.tool_share import CALL_TOOL, FIND_TOOL, MAX_TOOLS_SHARE, MAX_T
 from ctxchat.core.view import ToolSpec
 from ctxchat.tools.mcp.finding import FindTools
 from tests.agent.desk import Desk, Echo
+from tests.agent.test_append_only import Guests
 from tests.doubles.scripted import ScriptedModel, says
 
 
@@ -40,6 +41,20 @@ async def test_all_are_sent_where_there_is_room() -> None:
     desk = Desk(model, tools=[Echo(), *heavy("huge", 100)])
     await desk.say("hello")
     assert len(model.views[-1].tools) == 101
+
+
+async def test_of_a_server_that_comes_late_the_names_are_told_and_the_head_stays() -> None:
+    model = ScriptedModel([says("one"), says("two")], window=Window(200_000, "configured"))
+    guests = Guests()
+    desk = Desk(model, tools=[Echo(), FindTools(lambda: [tool.spec for tool in guests.offered])], servers=guests)
+    await desk.say("hello")
+    guests.offered = [*heavy("huge", 100), *heavy("small", 2)]
+    await desk.say("and")
+    first, last = model.views
+    assert first.tools == last.tools and last.items[: len(first.items)] == first.items
+    note = "\n".join(item.message.text for item in last.items[len(first.items) :])
+    assert '"small__tool_1"' in note and "- huge__tool_7: " in note and '"huge__tool_7"' not in note
+    assert desk.conversation.counter.count_text(note) < 2_000
 
 
 names = st.from_regex(r"[ab](__[a-z]{1,2})?", fullmatch=True)
