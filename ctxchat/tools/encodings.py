@@ -1,6 +1,6 @@
-"""The encoding of a file's bytes: what its first bytes, the file itself or its letters say, and whether it is text at all.
+"""Finds the encoding of a text from its bytes, and whether the bytes are text at all.
 
-Knows no files, only their bytes. A guess is marked as one, so that nobody writes letters by it that it may be wrong about.
+Knows bytes, no files. A guessed encoding is marked as such: writing with it could damage the text.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _OTHER_NAMES = {
 }
 
 _COMMENT = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
-"""Python and Ruby, in one of the first two lines."""
+"""The declaration of Python and Ruby, in one of the first two lines."""
 _EMACS = re.compile(rb"-\*-.*?coding:[ \t]*([-\w.]+).*?-\*-")
 _VIM = re.compile(rb"(?:^|\s)(?:vim?|ex):.*?\b(?:fileencoding|fenc)=([-\w.]+)")
 _HEADS = (
@@ -71,26 +71,27 @@ _HEADS = (
     re.compile(rb"(?:.*\n){0,60}?[ \t]*\\(?:usepackage|RequirePackage)\[([-\w.]+)\]\{inputenc\}"),
     re.compile(rb"(?:.*\n){0,60}?\"Content-Type: text/plain; charset=([-\w.]+)\\n\""),  # gettext
 )
-"""XML, CSS, HTML, LaTeX and catalogues of messages, each at the beginning."""
+"""The declarations of XML, CSS, HTML, LaTeX and gettext catalogues, at the beginning of a file."""
 
 _LATIN = ("windows-1250", "windows-1252", "windows-1254", "windows-1257", "iso-8859-2")
 _SCRIPTS = ("windows-1251", "windows-1253", "windows-1255", "windows-1256", "koi8-r", "koi8-u", "tis-620")
 _MULTIBYTE = ("cp932", "euc-jp", "gb18030", "big5", "cp949")
 _RARE = ("cp866", "iso-8859-5", "iso-8859-7")
-"""Taken only for what is surely theirs: signs of Western texts resemble them."""
+"""Encodings that are guessed only with high confidence, as characters of Western texts resemble theirs."""
 
 _SURE, _LIKELY, _POSSIBLE = 0.1, 0.03, 0.015
-"""Confidence of the detector (0 to 1, in practice seldom above 0.3): from which on nothing else was ever right in the samples of
-tests/tools/test_encodings.py; and what a few letters of another script, or of two bytes each, have over a Western text."""
+"""Levels of the detector's confidence (0 to 1, in practice seldom above 0.3). From `_SURE` on, its first guess was right in all
+samples of tests/tools/test_encodings.py; `_LIKELY` and `_POSSIBLE` are the leads that texts in another script, or with two bytes
+a character, have over Western ones there."""
 
 _MAX_EXAMINED_BYTES = 200_000
-"""Bytes with letters in them that a guess is made from."""
+"""The largest number of bytes, in lines with characters beyond ASCII, from which a guess is made."""
 
 
 class Encoding(msgspec.Struct, frozen=True):
-    """How a file's text is written: the codec and the byte order mark in front of it. Encoding back gives the same bytes.
+    """The encoding of a text: a codec, and the byte order mark before the text. Decoding and encoding again gives the same bytes.
 
-    `guessed`: nothing but a few letters speaks for it. `damaged`: some bytes are no characters in it; they are kept as they are.
+    `guessed`: chosen by a few characters only. `damaged`: some bytes are no characters in it; they are kept as they are.
     """
 
     codec: str = "utf-8"
@@ -100,34 +101,35 @@ class Encoding(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """For people: `utf-8`, `utf-16-le with BOM`, `cp1252, a guess`."""
+        """The encoding's name for people: `utf-8`, `utf-16-le with BOM`, `cp1252, a guess`."""
         marks = [" with BOM" if self.bom else "", ", a guess" if self.guessed else ""]
         return self.codec + "".join(marks) + (", with bytes that are no characters" if self.damaged else "")
 
     @property
     def errors(self) -> str:
-        """How a decoder for showing treats bytes that are no characters."""
+        """The error handler of `decode` for bytes that are no characters."""
         return "replace" if self.damaged else "strict"
 
     def decode(self, data: bytes) -> str:
-        """To show. Raises UnicodeDecodeError."""
+        """The text of the bytes, to be shown. Raises UnicodeDecodeError."""
         return data.removeprefix(self.bom).decode(self.codec, self.errors)
 
     def decode_exactly(self, data: bytes) -> str:
-        """To change and encode again: bytes that are no characters become lone surrogates. Raises UnicodeDecodeError."""
+        """The text of the bytes, to be changed and encoded again: bytes that are no characters become lone surrogates. Raises
+        UnicodeDecodeError."""
         return data.removeprefix(self.bom).decode(self.codec, "surrogateescape" if self.damaged else "strict")
 
     def encode(self, text: str) -> bytes:
-        """Raises UnicodeEncodeError."""
+        """The bytes of a text. Raises UnicodeEncodeError."""
         return self.bom + text.encode(self.codec, "surrogateescape" if self.damaged else "strict")
 
 
 LATIN1 = Encoding("latin-1", guessed=True)
-"""What takes every byte."""
+"""The encoding that can decode every byte."""
 
 
 def binary_kind(head: bytes) -> str:
-    """What a file that is no text seems to be, from its first bytes; empty for text."""
+    """The kind of a binary file by its first bytes, such as `PNG image`; empty for text."""
     if any(head.startswith(bom) for bom, _ in _BOMS):
         return ""
     kind = next((kind for magic, kind in _KINDS if head.startswith(magic)), "") or other_kind(head)
@@ -138,10 +140,11 @@ def binary_kind(head: bytes) -> str:
 
 
 def encoding_of(data: bytes, whole: bool = True, *, agreed: str = "") -> Encoding:
-    """The encoding of a text. `whole` False: this is only its beginning. `agreed` is what its project says, as a codec.
+    """The encoding of a text. `whole` is false if `data` is only its beginning; `agreed` is the codec that its project
+    prescribes.
 
-    Asked in this order: the byte order mark, UTF-8 (nothing else looks like it by chance), what the file declares, what is
-    agreed, UTF-8 with a few bytes that are none, its letters. Latin-1, which takes every byte, comes last.
+    The first of these that fits: the byte order mark, UTF-8 (nothing else looks like it by chance), the file's own declaration,
+    `agreed`, UTF-8 with a few wrong bytes, a guess by the characters, and at last Latin-1, which can decode every byte.
     """
     for bom, codec in _BOMS:
         if data.startswith(bom) and _decodes(data[len(bom) :], codec, whole):
@@ -163,12 +166,12 @@ def encoding_of(data: bytes, whole: bool = True, *, agreed: str = "") -> Encodin
 
 
 _C1 = re.compile(rb"[\x80-\x9f]")
-"""Control characters in Latin-1, which no text has."""
+"""Control characters of Latin-1, which do not occur in text."""
 
 
 def declared(data: bytes) -> str:
-    """The encoding that a text states of itself (Python, Ruby, XML, HTML, CSS, LaTeX, gettext, Emacs and vim have ways to), as
-    Python names it; empty for none. Only encodings that hold ASCII as it is: any other could not be read here."""
+    """The encoding that a text declares (as Python, Ruby, XML, HTML, CSS, LaTeX, gettext, Emacs and vim allow), as Python's
+    codec; empty for none. Only encodings that contain ASCII: in any other the declaration could not be read."""
     head = data[:4096]
     lines = re.split(rb"\r\n|\n|\r", head, maxsplit=5)
     found = next((m for line in lines[:2] if (m := _EMACS.search(line) or _COMMENT.match(line))), None)
@@ -180,8 +183,8 @@ def declared(data: bytes) -> str:
 
 
 def charset_named(name: str, wide: bool = False) -> str:
-    """The codec for a character set as files and servers name it, empty for none, and (unless `wide`) for one that does not hold
-    ASCII as it is."""
+    """Python's codec for a character set by the name that files and servers use; empty for an unknown one and, unless `wide`, for
+    one that does not contain ASCII."""
     name = _OTHER_NAMES.get(name.lower(), name.lower())
     name = re.sub(r"-(unix|dos|mac)$", "", name)  # Emacs adds the line ends
     if not _CHARSETS.fullmatch(name):
@@ -195,7 +198,8 @@ def charset_named(name: str, wide: bool = False) -> str:
 
 
 def _iso2022(data: bytes, stated: str, whole: bool) -> Encoding | None:
-    """Text in seven bits that switches between character sets: to everything else it looks like ASCII."""
+    """The encoding of ISO-2022 text, which switches between character sets in seven bits and looks like ASCII otherwise; None for
+    other text."""
     codec = stated if stated.startswith("iso2022") else "iso2022_jp"
     if not data.isascii() or not _decodes(data, codec, whole):
         return None
@@ -204,7 +208,8 @@ def _iso2022(data: bytes, stated: str, whole: bool) -> Encoding | None:
 
 
 def _utf16(head: bytes) -> str:
-    """UTF-16 without a byte order mark, by where the zeros of its ASCII letters are; empty for anything else."""
+    """The codec of UTF-16 text without a byte order mark, by the position of the zero bytes of its ASCII characters; empty for
+    other data."""
     head = head[: len(head) // 2 * 2]
     even, odd = head[::2].count(0), head[1::2].count(0)
     codec = "utf-16-le" if odd > 4 * even else "utf-16-be" if even > 4 * odd else ""
@@ -218,7 +223,7 @@ def _utf16(head: bytes) -> str:
 
 
 def _mostly_utf8(data: bytes, whole: bool) -> Encoding | None:
-    """UTF-8 in which some bytes are none: of its letters beyond ASCII the most by far can be read."""
+    """UTF-8 with some wrong bytes: most of the characters beyond ASCII can be decoded. None for other data."""
     text = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode(data, whole)
     beyond = [sign for sign in text if sign > "\x7f"]
     lost = sum("\udc80" <= sign <= "\udcff" for sign in beyond)
@@ -226,7 +231,8 @@ def _mostly_utf8(data: bytes, whole: bool) -> Encoding | None:
 
 
 def _guessed(data: bytes, whole: bool) -> Encoding:
-    """By its letters. Of a Western text with a few letters beyond ASCII cp1252 is supposed, as editors and browsers do."""
+    """The encoding guessed from the characters. Western text with only a few characters beyond ASCII is taken for cp1252, as
+    editors and browsers do."""
     import chardet  # a tenth of a second, for old files only
 
     wanted = (*_LATIN, *_SCRIPTS, *_MULTIBYTE, *_RARE)
@@ -248,7 +254,7 @@ def _guessed(data: bytes, whole: bool) -> Encoding:
 
 
 def _with_letters(data: bytes) -> bytes:
-    """The lines that say something about the encoding: all others would only make the detector less sure."""
+    """The lines that have bytes beyond ASCII: all others would only make the detector less sure."""
     lines: list[bytes] = []
     room = _MAX_EXAMINED_BYTES
     for line in re.split(rb"[\r\n]+", data):

@@ -1,6 +1,8 @@
-"""One page over HTTP. The address that was judged is the one connected to; another host is not followed to. Where the environment
-names a proxy, that resolves the name and connects. No more of a compressed body is unpacked than is wanted, however much a few
-bytes stand for."""
+"""Fetches one page over HTTP, safely.
+
+The address that was checked is the one connected to, and redirects to another host are not followed. If the environment names a
+proxy, that resolves the name and connects. Of a compressed body at most the wanted size is unpacked, against decompression bombs.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +31,15 @@ from ctxchat.tools.addresses import (
 ACCEPTED = "gzip, deflate"
 
 _MAX_GZIP_MEMBERS = 50
-"""Parts that a gzip body may come in."""
+"""The largest number of members of a gzip body."""
 
 _PLAIN = {"", "identity"}
 _GZIP = {"gzip", "x-gzip"}
 
 
 def unpacked(data: bytes, encoding: str, most: int) -> bytes:
-    """The body behind a Content-Encoding header, at most `most` bytes of it. Each layer is bounded by itself: packed twice, a
-    kilobyte is a gigabyte. Raises ToolError."""
+    """The body decoded by its Content-Encoding header, at most `most` bytes. Each layer is limited by itself: compressed twice, a
+    gigabyte is a kilobyte. Raises ToolError."""
     for layer in reversed([name.strip().lower() for name in encoding.split(",")]):
         if layer in _PLAIN:
             continue
@@ -53,7 +55,7 @@ def unpacked(data: bytes, encoding: str, most: int) -> bytes:
 
 
 def _raw(data: bytes, most: int) -> bytes:
-    """`deflate` without a head, as some servers send it."""
+    """The data of `deflate` without a header, as some servers send it."""
     try:
         return _inflated(data, -zlib.MAX_WBITS, most)
     except zlib.error as error:
@@ -81,7 +83,7 @@ MAX_REDIRECTS = 5
 
 
 class Fetched(msgspec.Struct, frozen=True):
-    """A response that was read, at most MAX_BYTES of it."""
+    """A response; at most `MAX_BYTES` of its body were read (`cut`: it is longer)."""
 
     url: httpx.URL
     status: int
@@ -92,14 +94,14 @@ class Fetched(msgspec.Struct, frozen=True):
 
 
 class Elsewhere(msgspec.Struct, frozen=True):
-    """A response that sends us to another address."""
+    """A redirect to another host, which is not followed."""
 
     url: httpx.URL
 
 
 class Fetcher:
-    """`allowed` judges every address before it is connected to, but for one that was asked for as an address; `seconds` is for
-    everything together."""
+    """Fetches pages. `allowed` returns whether an IP address may be connected to; a URL that names an IP address itself is not
+    checked. `seconds` is the time limit for everything together."""
 
     def __init__(
         self,
@@ -111,7 +113,7 @@ class Fetcher:
         self._resolve, self._allowed, self._seconds = resolve, allowed, seconds
 
     async def fetch(self, url: httpx.URL) -> Fetched | Elsewhere:
-        """What the address answers. Raises ToolError."""
+        """Fetch a URL, with redirects on the same host. Raises ToolError."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._follow(url)
@@ -132,7 +134,8 @@ class Fetcher:
         raise ToolError(f"{start} redirects more than {MAX_REDIRECTS} times.")
 
     async def _request_once(self, url: httpx.URL, allowed: Callable[[IPAddress], bool]) -> Fetched | Elsewhere:
-        """One request, to one of the addresses that were judged: a name that changes its mind meanwhile changes nothing."""
+        """Make one request, to one of the checked addresses: if the name resolves to another address meanwhile, that changes
+        nothing."""
         if proxy := proxy_for(url):
             async with self._open(url, url.host, proxy) as response:
                 return await _answer(url, response)
@@ -190,6 +193,7 @@ async def _answer(url: httpx.URL, response: httpx.Response) -> Fetched | Elsewhe
 
 
 def _same_place(start: httpx.URL, target: httpx.URL) -> bool:
-    """The same host, `www.` or not; a port of its own stays; never from https back to http."""
+    """Whether a redirect stays on the same host, with or without `www.`: a non-standard port must stay, and https must not become
+    http."""
     plain = start.host.removeprefix("www.") == target.host.removeprefix("www.")
     return plain and start.port == target.port and not (start.scheme == "https" and target.scheme == "http")

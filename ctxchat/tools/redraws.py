@@ -1,6 +1,5 @@
-"""What a command drew, as a terminal would show it in the end: a progress bar that was drawn again and again comes to one line,
-colours to nothing. Knows no process.
-"""
+"""Reduces a command's output to what a terminal would show at the end: of a progress bar one line remains, of colours nothing.
+Knows no process."""
 
 from __future__ import annotations
 
@@ -8,13 +7,13 @@ import codecs
 import re
 
 _MAX_LINES = 200
-"""Lines above the last one that can still be drawn again: more than a terminal is high."""
+"""Lines above the last one that the command can still redraw: more than a terminal is high."""
 
 _MAX_LINE_CHARS = 20_000
-"""Characters of the last line that can still be drawn again; those before them are given out."""
+"""Characters of the last line that can still be redrawn; those before them are given out."""
 
 _MAX_HELD_CHARS = 200_000
-"""Characters of all lines that can still be drawn again."""
+"""Characters of all lines together that can still be redrawn."""
 
 _MAX_COLUMNS = 2_000
 """Columns that the cursor can be moved to."""
@@ -28,8 +27,8 @@ _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]{0,4000}\x1b
 
 
 class Redraws:
-    """Takes in the bytes of a command piece by piece and gives out lines that no longer change. `redrawn` counts how often
-    something was drawn over that stood there, and so is not given out."""
+    """Takes the bytes of a command's output piece by piece, and returns lines that can no longer change. `redrawn` counts how
+    often text was overwritten, which is not returned."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -41,7 +40,7 @@ class Redraws:
         self.redrawn = 0
 
     def add(self, data: bytes) -> bytes:
-        """What of it, and of what came before, is settled now."""
+        """Take more output; return the lines that can no longer change."""
         text = self._unfinished + self._decoder.decode(data)
         self._unfinished = ""
         if found := _UNFINISHED.search(text, max(0, len(text) - 4100)):
@@ -58,7 +57,7 @@ class Redraws:
         return self._settled()
 
     def remaining(self) -> bytes:
-        """All that is left."""
+        """The lines not returned yet, at the end of the output."""
         return ("\n".join(self._lines) + self._decoder.decode(b"", True)).encode()
 
     def _settled(self) -> bytes:
@@ -134,7 +133,7 @@ class Redraws:
                 pass  # colours and modes
 
     def _erase(self, how: int) -> None:
-        """Of the line: what is behind the cursor (0), before it (1), or all of it (2)."""
+        """Erase a part of the line: behind the cursor (0), before it (1), or all of it (2)."""
         line = self._lines[self._row]
         if (how and line.strip()) or (self._moved and self._column < len(line)):
             self._drawn_over()
@@ -154,6 +153,6 @@ class Redraws:
         self._saved = (self._row, self._column)
 
     def _drawn_over(self) -> None:
-        """Once for each time that the cursor was moved back."""
+        """Count an overwriting, once for each time that the cursor was moved back."""
         self.redrawn += 1
         self._moved = False

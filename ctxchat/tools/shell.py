@@ -1,4 +1,5 @@
-"""shell: run a command line, show its output as it comes, keep its head and its tail, and leave nothing of it running."""
+"""The tool `shell`: runs a command line, shows its output as it arrives, keeps the head and the tail of it, and leaves no process
+running unless the call asked for a background command."""
 
 from __future__ import annotations
 
@@ -28,23 +29,23 @@ from ctxchat.tools.text import HeadTail, clip_line, without_zeros
 from ctxchat.tools.tool import Arguments, Pieces, Tool
 
 OUTPUT_INTERVAL_S = 0.1
-"""Seconds between two pieces of output shown."""
+"""Seconds between two updates of the shown output."""
 
 _SHOWN_BYTES_A_TICK = 8_000
-"""Bytes shown of what comes in during one tick."""
+"""Bytes of output that are shown in one such interval."""
 
 _FULL_SPEED_BYTES = 1_000_000
-"""Bytes read at full speed; a command that writes more is slowed down so that nothing else is."""
+"""Bytes of output that are read at full speed; a command that writes more is slowed down, so that it slows nothing else."""
 
 _OPEN_PIPE_TIMEOUT_S = 0.3
-"""Seconds of listening on after the command ended while something it left behind holds its pipe."""
+"""Seconds for which output is still read after the command ended, if a process that it left behind holds the pipe open."""
 
 
 MAX_COMMAND_CHARS = 100_000
-"""Characters: Linux takes 128 kB as one argument."""
+"""Characters of a command: Linux takes at most 128 kB as one argument."""
 
 MAX_TIMEOUT_S = 600.0
-"""Seconds a call may ask for, where the settings do not allow more anyway."""
+"""The longest time limit in seconds that a call may ask for, unless the settings allow more."""
 
 
 NO_OUTPUT = "[no output]"
@@ -64,8 +65,8 @@ class ShellArguments(Arguments, frozen=True):
 
 
 class Shell(Tool[ShellArguments]):
-    """`environ` is what commands may see (keys are taken out, but those named in `keep`), `sandbox` what shuts them in.
-    With `asks_everything` nothing is free, however little it can do."""
+    """Runs commands in the sandbox. `environ` are the variables that commands get, without secrets, except those named in `keep`.
+    With `asks_everything` a person is asked even about commands that can do no harm."""
 
     name = "shell"
     about = (
@@ -90,11 +91,11 @@ class Shell(Tool[ShellArguments]):
         self._asks_everything = asks_everything
         self._sandbox = sandbox
         self.environment: Mapping[str, str] = environment(environ, keep)
-        """The variables that commands have."""
+        """The environment variables of commands."""
 
     @property
     def sandbox(self) -> str:
-        """What commands run in: `bubblewrap`, `seatbelt`, or empty for nothing."""
+        """The sandbox that commands run in: `bubblewrap`, `seatbelt`, or empty for none."""
         return self._sandbox.kind
 
     def access_needed(self, arguments: ShellArguments, context: ToolContext) -> AccessRequest:
@@ -127,7 +128,7 @@ class Shell(Tool[ShellArguments]):
         )
 
     def _asks(self, arguments: ShellArguments) -> Grant:
-        """What the call says it needs beyond the sandbox. Raises ToolError for a folder that nobody can allow."""
+        """The access beyond the sandbox that the call asks for. Raises ToolError for a folder that cannot be allowed."""
         if not self.sandbox:
             return Grant()
         folders: list[str] = []
@@ -142,7 +143,8 @@ class Shell(Tool[ShellArguments]):
         return Grant(arguments.network and not self._sandbox.network, tuple(folders))
 
     def _offers(self, command: str, parts: Sequence[Part], asks: Grant, workspace: str) -> Grant:
-        """What a person can add to a yes: what such commands are known to need, and the folders this one writes a file in."""
+        """The access that is offered to a person together with approving the command: what such commands are known to need, and
+        the folders that this one writes files in."""
         if not self.sandbox:
             return Grant()
         written = (str(Path(part.writes).parent) for part in parts if part.writes and not (part.inside or part.guarded))
@@ -174,13 +176,13 @@ class Shell(Tool[ShellArguments]):
                 yield self._noted(piece, arguments.command, context) if isinstance(piece, ToolOutput) else piece
 
     async def begin(self, command: str, argv: Sequence[str], context: ToolContext, seconds: float | None = None) -> Job:
-        """A program in the background, in the sandbox as any. Raises ToolError."""
+        """Start a background command, in the sandbox like any other. Raises ToolError."""
         environ = self.environment
         return await self._jobs.start(command, argv, context, sandbox=self._sandbox, environ=environ, seconds=seconds)
 
     def ready(self, argv: Sequence[str], context: ToolContext, more: Mapping[str, str] | None = None) -> ReadyCommand:
-        """A program as it runs in the sandbox, as far as there is one and the call's allowance leaves it there; `more` are
-        variables beside the usual ones."""
+        """The command line and environment that run a program in the sandbox; without it if there is none, or if the call was
+        allowed to leave it. `more` are further variables."""
         return shut_in(
             self._sandbox,
             argv,
@@ -193,7 +195,7 @@ class Shell(Tool[ShellArguments]):
         )
 
     def _noted(self, output: ToolOutput, command: str, context: ToolContext) -> ToolOutput:
-        """With what a model should know of how the command ended."""
+        """The output with remarks for the model on how the command ended."""
         notes: list[str] = []
         if output.status == "ok" and leaves_something_running(command):
             notes.append(ENDED_WITH_CALL)
@@ -201,7 +203,7 @@ class Shell(Tool[ShellArguments]):
         return msgspec.structs.replace(output, text="\n".join((output.text, *notes)))
 
     def in_the_way(self, output: ToolOutput, command: str, context: ToolContext) -> list[str]:
-        """Lines on what the sandbox seems to have stopped."""
+        """Lines that tell what the sandbox seems to have prevented."""
         allowed, failed = context.allowance, output.status != "ok"
         if not self.sandbox or allowed.outside:
             return []
@@ -219,7 +221,8 @@ class Shell(Tool[ShellArguments]):
 async def run_ready(
     command: ReadyCommand, context: ToolContext, seconds: float, *, foreign: bool, pass_fds: Sequence[int] = ()
 ) -> AsyncGenerator[ToolText | ToolOutput, None]:
-    """A command from its start to its end, which comes after so many `seconds` at the latest. `foreign`: no sandbox holds it."""
+    """Run a command and yield its output, then the whole result; it is ended after so many `seconds`. `foreign`: it runs without
+    a sandbox."""
     run = _Run(context.max_chars)
     async with (
         command as ready,
@@ -244,7 +247,7 @@ async def run_ready(
 
 
 class _Run:
-    """The output of one command while it comes in."""
+    """Collects the output of one command while it runs."""
 
     def __init__(self, cap: int) -> None:
         self._kept = HeadTail(cap)
@@ -256,7 +259,7 @@ class _Run:
         self._timed_out = False
 
     async def listen(self, pipe: asyncio.StreamReader | None) -> None:
-        """Take in everything, the end of which is only shown when too much comes at once."""
+        """Read all output; of what comes at once too fast to be shown, only the end is shown."""
         assert pipe is not None
         while data := await pipe.read(65536):
             self._received += len(data)
@@ -270,7 +273,7 @@ class _Run:
                 await asyncio.sleep(0.002)
 
     async def watch(self, process: asyncio.subprocess.Process, reader: asyncio.Task[None], seconds: float):
-        """New output about ten times a second until the command has ended or its time is up."""
+        """Yield new output about ten times a second until the command has ended or its time is up."""
         loop = asyncio.get_running_loop()
         deadline, ended = loop.time() + seconds, 0.0
         while True:
@@ -297,7 +300,7 @@ class _Run:
         return skipped + text
 
     def output(self, code: int | None, seconds: float) -> ToolOutput:
-        """The whole for the model, ending in what became of the command."""
+        """The result for the model: the output, and how the command ended."""
         self._kept.add(self._redraws.remaining())
         text = without_zeros(self._kept.text().rstrip("\n"))
         if many := self._redraws.redrawn:
@@ -310,7 +313,7 @@ class _Run:
 
 
 def _beyond(asks: Grant, why: str, sandboxed: bool) -> str:
-    """What a call asks for beyond running in the sandbox, behind the command."""
+    """The text behind a command that names the access it asks for beyond the sandbox."""
     if not sandboxed:
         return " (no sandbox)"
     wanted = [*(["the network"] if asks.network else []), *(f"writing in {folder}" for folder in asks.folders)]

@@ -1,6 +1,6 @@
-"""A workspace as it stands: every file, link and folder with its mode and the digest of its content, links never followed.
+"""Scans a workspace: every file, link and folder with its mode and the digest of its content. Links are never followed.
 
-A second look reads only what changed since. Knows what is left out; keeps no content itself. Synchronous.
+A second scan reads only what changed since the first. Keeps no content itself. Blocks.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ctxchat.tools.contents import digest_of
 from ctxchat.tools.walking import MAX_DEPTH, SYSTEM, Rules, ignored, own_rules, rules_above
 
 MAX_ENTRIES = 50_000
-"""Files and folders that are looked at; in a larger folder what commands do cannot be kept."""
+"""The largest number of files and folders that are scanned; in a larger workspace the effects of commands cannot be undone."""
 
 MAX_FILE_BYTES = 10_000_000
-"""Bytes of a file whose content is kept."""
+"""The largest size in bytes of a file whose content is kept."""
 
 _USUAL = """node_modules .venv venv __pycache__ target dist .tox .nox .mypy_cache .pytest_cache .ruff_cache .hypothesis
 .gradle .terraform .next .cache"""
 USUAL = frozenset(_USUAL.split())
-"""Folders left out whatever the ignore rules say: what is in them is made anew."""
+"""Folders that are left out whatever the ignore rules say, as their content can be made anew."""
 
 _BATCH_BYTES = 4_000_000  # bytes gathered before they are handed on
 _CLOCK_TICK_NS = (
@@ -35,15 +35,16 @@ _CLOCK_TICK_NS = (
 _OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 Keep = Callable[[Mapping[str, bytes]], None]
-"""Takes contents to keep, by digest. Raises OSError."""
+"""Stores contents by their digest. Raises OSError."""
 
 
 class TooMany(Exception):
-    """The folder holds more than MAX_ENTRIES files."""
+    """Raised for a workspace with more than `MAX_ENTRIES` files and folders."""
 
 
 class SeenPath(msgspec.Struct, frozen=True, gc=False):
-    """What stood at a path, and the stamp by which a change would show; `sure` that it would."""
+    """The state of a path when it was last scanned, and the `stamp` (times, size, inode) that would differ after a change. `sure`
+    is false if a change soon after could have left the stamp the same."""
 
     state: FileState
     stamp: tuple[int, ...]
@@ -51,11 +52,11 @@ class SeenPath(msgspec.Struct, frozen=True, gc=False):
 
 
 Looked = tuple[str, SeenPath, bytes | None]
-"""A path, what stands there, and its content where that was read now."""
+"""A path, its state, and its content if that was read in this scan."""
 
 
 class Tree:
-    """Looks at one folder again and again. `apart` are folders that are none of its content, absolute."""
+    """Scans one folder repeatedly. `apart` are absolute paths of folders within it that are left out."""
 
     def __init__(self, root: str, apart: Collection[str] = ()) -> None:
         self._root = root
@@ -65,10 +66,10 @@ class Tree:
         self._rules: dict[str, Rules] = {}
 
     def scan(self, keep: Keep, *, again: bool = False) -> dict[str, FileState]:
-        """Every path, as the system has it, with what stands there; `keep` is handed the contents that were not known.
+        """The state of every path, by its name as the system has it; new contents are given to `keep`.
 
-        `again`: the second look at what a command did goes by the ignore rules of the first, so that nothing is taken for new
-        or gone because the rules are other ones. Raises TooMany and OSError.
+        `again`: the scan after a command uses the ignore rules from the scan before it, so that changed rules make no file look
+        new or deleted. Raises TooMany and OSError.
         """
         found = self._walk(keep)
         if not again and self._seen and _rules_of(found) != _rules_of(self._seen):
@@ -96,7 +97,7 @@ class Tree:
         return found
 
     def _folder(self, name: str, above: Rules, level: int) -> Iterator[Looked]:
-        """What stands in a folder and below it. `above` are the ignore rules of the folders around it."""
+        """Scan a folder and all below it. `above` are the ignore rules of the folders around it."""
         began = time.time_ns()
         whole = os.path.join(self._root, name) if name else self._root  # noqa: PTH118 - strings all the way
         try:
@@ -130,8 +131,8 @@ class Tree:
                 yield from self._folder(child, rules, level + 1)
 
     def _leaves_out(self, name: str, entry: os.DirEntry[str], rules: Rules) -> bool:
-        """Not ours to keep: build folders, what is ignored, repositories within, the program's own data. What was kept once
-        is kept on."""
+        """Whether an entry is left out: build folders, ignored files, nested repositories, the program's own data. What was kept
+        once is kept on."""
         if name in self._left_out:
             return True
         if name in self._seen:
@@ -147,7 +148,7 @@ class Tree:
         return own or os.path.lexists(f"{entry.path}/.git")
 
     def _file(self, name: str, path: str, st: os.stat_result, began: int) -> Iterator[Looked]:
-        """A file or link; nothing for a device or the like. `began`: when the look at its folder did."""
+        """Scan a file or link; nothing for a device or the like. `began` is the time when the scan of its folder began."""
         stamp = (st.st_mode, st.st_size, st.st_mtime_ns, st.st_ctime_ns, st.st_ino)
         known = self._seen.get(name)
         if known and known.sure and known.stamp == stamp:
@@ -160,8 +161,7 @@ class Tree:
 
 
 def state_of(path: str, st: os.stat_result) -> tuple[FileState, bytes | None] | None:
-    """What stands at a path, with its content where that can be kept; None for pipes, sockets and devices. Raises
-    FileNotFoundError."""
+    """The state of a path, and its content if that can be kept; None for pipes, sockets and devices. Raises FileNotFoundError."""
     mode = st.st_mode & 0o7777
     if stat.S_ISDIR(st.st_mode):
         return FileState("folder", mode), None
@@ -177,7 +177,7 @@ def state_of(path: str, st: os.stat_result) -> tuple[FileState, bytes | None] | 
 
 
 def read_state(path: str) -> tuple[FileState, bytes | None] | None:
-    """As `state_of`, None too where nothing stands."""
+    """Like `state_of`, but None if the path does not exist."""
     try:
         return state_of(path, os.lstat(path))
     except (FileNotFoundError, NotADirectoryError):
@@ -185,7 +185,7 @@ def read_state(path: str) -> tuple[FileState, bytes | None] | None:
 
 
 def _read_bytes(path: str) -> bytes | None:
-    """None where it cannot be read, or is too large by now."""
+    """The content of a file; None if it cannot be read, or is too large by now."""
     try:
         handle = os.open(path, _OPEN)
     except FileNotFoundError:
@@ -210,7 +210,7 @@ def _rules_of(found: Mapping[str, SeenPath]) -> dict[str, FileState]:
 
 
 def named(path: str) -> str:
-    """A path of the system as in FileChange: what is no UTF-8 as NUL and its bytes in Latin-1."""
+    """A path in the form of `FileChange`: one that is no UTF-8 as NUL and its bytes in Latin-1."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -219,7 +219,7 @@ def named(path: str) -> str:
 
 
 def written(name: str) -> str:
-    """The path of the system for such a name."""
+    """The system's path for a name that `named` returned."""
     return os.fsdecode(name[1:].encode("latin-1")) if name.startswith("\0") else name
 
 
