@@ -1,6 +1,7 @@
-"""Above the conversation: what a person should know before the first message, until one is sent or its cause is gone.
+"""The notices above the conversation that a person should read before the first message. They stay until one is sent, or their
+cause is gone.
 
-Where not all of it has room, a last line counts what there is and names the way to the whole. Knows no session.
+If not all of them have room, a last line counts them and names the key to read them all. Knows no session.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from ctxchat.tui.widgets.pressable import Pressable
 
 
 class ShownNotice(msgspec.Struct, frozen=True):
-    """Something that was said. `about` is its subject, empty for what nothing can mend while the program runs."""
+    """A notice that was shown. `about` is its subject, by which it is withdrawn when its cause is gone; empty if that cannot
+    happen while the program runs."""
 
     text: str
     level: Level = "warning"
@@ -32,13 +34,13 @@ class ShownNotice(msgspec.Struct, frozen=True):
 
 
 class BranchOffer(Pressable):
-    """A session that can only be read: `b` goes on in a copy, too."""
+    """The notice that the session is read-only, with the key `b` to go on in a copy."""
 
     BINDINGS = [("b", "press", "Branch")]
     key_words = (("b", "branch"),)
 
     class Pressed(Message):
-        """Go on in a copy."""
+        """A person wants to go on in a copy."""
 
     def __init__(self, text: str) -> None:
         words = Content.assemble(f"! {clean(text)}  ", ("go on in a copy", "$text-accent"), (" b", "$text-muted"))
@@ -49,10 +51,10 @@ class BranchOffer(Pressable):
 
 
 class AllNotices(Line):
-    """`3 notices   /notices`: how many there are, and how to read them all; a click does."""
+    """The line `3 notices /notices`; a click on it shows them all."""
 
     class Pressed(Message):
-        """All of them, please."""
+        """A person wants to read all notices."""
 
     def __init__(self) -> None:
         super().__init__(id="all-notices")
@@ -60,7 +62,7 @@ class AllNotices(Line):
         self.display = False
 
     def show_count(self, notices: int) -> None:
-        """So many, none for nothing to say."""
+        """Show this number of notices; 0 hides the line."""
         self._notices = notices
         self.display = notices > 0
         self.refresh()
@@ -76,7 +78,7 @@ class AllNotices(Line):
 
 
 class Banner(Vertical):
-    """Sentences, the newest last. `told` remembers them when they are no longer on screen."""
+    """The notices, the newest last. `told` has all of them, also those that are no longer on screen."""
 
     def __init__(self) -> None:
         super().__init__(id="banner")
@@ -88,7 +90,7 @@ class Banner(Vertical):
         yield AllNotices()
 
     def add_notice(self, text: str, level: Level = "warning", about: str = "", *, shown: bool = True) -> bool:
-        """One more, only remembered where it is not to be `shown` here. False for what was said and still stands."""
+        """Add a notice; unless `shown` is set it is only remembered. False if the same notice is already there."""
         told = ShownNotice(text, level, about)
         if told in self.told and about:
             return False
@@ -98,26 +100,26 @@ class Banner(Vertical):
         return True
 
     def says(self, text: str) -> bool:
-        """It is on screen."""
+        """Whether a notice with this text is on screen."""
         return any(told and told.text == text for told, _ in self._blocks)
 
     def offer(self, text: str) -> None:
-        """One more, with a way out: a copy of the session."""
+        """Add the notice that the session is read-only, with the offer of a copy."""
         self._add_block(None, BranchOffer(text))
 
     def only(self, about: str, texts: Collection[str]) -> None:
-        """Of what was said about this, no more than these sentences is still true: the others go."""
+        """Withdraw all notices about this subject but those with these texts."""
         gone = [told for told in self.told if told.about == about and told.text not in texts]
         self.told = tuple(told for told in self.told if told not in gone)
         self._remove(block for told, block in self._blocks if told in gone)
 
     def clear(self) -> None:
-        """All has been read."""
+        """Remove all notices from the screen."""
         self._remove(self.blocks)
 
     @property
     def blocks(self) -> Sequence[Widget]:
-        """What is on screen, the newest last."""
+        """The widgets of the notices on screen, the newest last."""
         return [block for _, block in self._blocks]
 
     def _add_block(self, told: ShownNotice | None, block: Widget) -> None:
@@ -136,7 +138,7 @@ class Banner(Vertical):
         self.call_after_refresh(self._count)
 
     def _count(self) -> None:
-        """Say how many there are where some are not to be seen."""
+        """Show the number of notices if some do not fit."""
         notices = self.query_one("#notices")
         self.set_class(bool(self._blocks), "-some")
         hidden = notices.virtual_size.height > notices.size.height

@@ -1,6 +1,6 @@
-"""Lines over the editor: what goes along with the message, what it mentions, and messages that wait.
+"""The lines above the editor: attachments of the message (chips), files that it mentions, and queued messages.
 
-Knows values only; what becomes of a chip that is chosen is the composer's.
+A chip that is chosen only posts a message; the composer acts on it.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ MAX_NAME_CHARS = 60
 """Characters of a name that are shown."""
 
 MAX_COMMAND_CHARS = 30
-"""Characters of a command whose output goes along."""
+"""Characters of a command that are shown on the chip with its output."""
 
 MAX_REASON_CHARS = 120
-"""Characters of the reason why a file does not go along."""
+"""Characters of the reason why a file is not sent."""
 
 MAX_QUEUED_CHARS = 400
-"""Characters of a waiting message that are looked at for its line."""
+"""Characters of a queued message from which its line is made."""
 
 
 class Chip(Static, can_focus=True):
-    """Something that goes with the message, or waits; delete or a click on × takes it away, Enter opens it in the editor, `f`
-    makes a paste a file, or text again."""
+    """One attachment or queued message. Delete or a click on × removes it, Enter opens it in the editor, `f` makes a paste a
+    file, or text again."""
 
     BINDINGS = [
         Binding("delete,backspace,x", "choose('drop')", "Remove"),
@@ -51,7 +51,7 @@ class Chip(Static, can_focus=True):
     key_words = (("enter", "edit"), ("x", "remove"), ("f", "as a file"))
 
     class Chosen(Message):
-        """`drop` it, `edit` it, or change whether it goes as a `file`."""
+        """A chip was chosen: `what` is `drop`, `edit`, or `file` (change whether it is sent as a file)."""
 
         def __init__(self, chip: Chip, what: str) -> None:
             super().__init__()
@@ -71,7 +71,7 @@ class Chip(Static, can_focus=True):
 
 
 class Mentioned(Static):
-    """A file the message mentions: what goes along of it, or why nothing does."""
+    """The line of a file that the message mentions: what of it is sent, or why nothing is."""
 
     def __init__(self, label: str, *, goes: bool) -> None:
         sign = (f"{ATTACHED_SIGN} ", "$text-accent") if goes else ("· ", "$text-muted")
@@ -80,12 +80,12 @@ class Mentioned(Static):
 
 
 class MentionToAgree(Pressable):
-    """A file the message mentions that goes along only when this is pressed."""
+    """The line of a mentioned file that is sent only if a person presses it."""
 
     key_words = (("enter", "send it along"),)
 
     class Agreed(Message):
-        """It goes along."""
+        """The file is to be sent."""
 
         def __init__(self, name: str) -> None:
             super().__init__()
@@ -106,13 +106,13 @@ class MentionToAgree(Pressable):
 
 
 class AttachedBox(Widget):
-    """What goes along: pastes and images as chips, mentioned files as lines below them."""
+    """The attachments of the message: pastes and images as chips, mentioned files as lines below them."""
 
     class Changed(Message):
-        """It is something else now."""
+        """The attachments have changed."""
 
     class ToText(Message):
-        """A paste is to become text in the editor."""
+        """A paste is to become text in the editor again."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -127,11 +127,11 @@ class AttachedBox(Widget):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """As far as can be said before they are sent."""
+        """The parts of the message that the attachments become, as far as known before it is sent."""
         return (*(each.part for each in self.along), *(part for each in self.named if (part := named_part(each))))
 
     def attach(self, *along: Along) -> None:
-        """More of them; pastes get numbers of their own."""
+        """Add attachments; pastes get numbers."""
         self.along += tuple(self._numbered(each) for each in along)
         self._changed()
 
@@ -142,18 +142,18 @@ class AttachedBox(Widget):
         return msgspec.structs.replace(along, number=self._count)
 
     def clear(self) -> None:
-        """They are on their way."""
+        """Remove all, as the message was sent."""
         self.along = self.named = ()
         self._changed()
 
     def mention(self, named: Sequence[MentionedFile]) -> None:
-        """The files the message mentions now."""
+        """Show these as the files that the message mentions."""
         if tuple(named) != self.named:
             self.named = tuple(named)
             self._changed()
 
     def add_images(self, *found: MentionedFile) -> None:
-        """Those of the files that are images."""
+        """Attach those of the files that are images."""
         self.attach(*(Picture(file_name(i.name), i.data, i.width, i.height) for i in found if i.kind == "image"))
 
     async def find_mentions(
@@ -166,8 +166,9 @@ class AttachedBox(Widget):
         typing: Callable[[], str],
         resources: MentionedResources | None,
     ) -> None:
-        """At the files and resources that a text mentions, off the event loop, as long as a window of so many tokens can hold
-        one. What is still being typed is no news; resources are shown as they are read."""
+        """Look up the files and resources that a text mentions, off the event loop; files too large for a window of `limit`
+        tokens are not read. The name that is still being typed (`typing` returns it) is left out; resources appear as they are
+        read."""
         longest = longest_text(limit)
         found = await to_thread(look_all, text, folder, longest, rules)
         files = [each for each in found if each.kind != "nothing" or each.asks or each.name != typing()]
@@ -187,7 +188,7 @@ class AttachedBox(Widget):
         self.post_message(self.Changed())
 
     def redraw(self) -> None:
-        """Draw what changed; a chip that stays keeps the focus."""
+        """Redraw changed chips and lines; a chip that stays keeps the focus."""
         labels = [self._label(each) for each in self.along]
         lines = [
             MentionToAgree(each)
@@ -232,10 +233,10 @@ class AttachedBox(Widget):
 
 
 class Queued(Widget):
-    """Messages that wait: `next` goes to the agent between two steps of its work, `later` when the turn is over."""
+    """The queued messages: `next` goes to the agent between two rounds of the turn, `later` when the turn is over."""
 
     class Taken(Message):
-        """One is not to go out; `edit`: it comes back into the editor."""
+        """A queued message is not to be sent; `edit`: it goes back into the editor."""
 
         def __init__(self, draft: Draft, edit: bool) -> None:
             super().__init__()
@@ -246,7 +247,7 @@ class Queued(Widget):
         self.drafts: tuple[Draft, ...] = ()
 
     def show_drafts(self, drafts: Sequence[Draft]) -> None:
-        """These wait, in this order."""
+        """Show these queued messages, in this order."""
         self.drafts = tuple(drafts)
         self.remove_children()
         self.mount(*[Chip("later" if draft.later else "next ", _summary(draft), draft) for draft in drafts])
@@ -259,20 +260,20 @@ class Queued(Widget):
 
 
 def named_part(named: MentionedFile) -> Part | None:
-    """The part of the message that a mentioned file becomes; None where nothing of it goes along."""
+    """The part of the message that a mentioned file becomes; None if nothing of it is sent."""
     if named.kind == "text":
         return Text(named.text, named.name)
     return Image("", named.width, named.height, named.name) if named.kind == "image" else None
 
 
 def mentioned_label(named: MentionedFile, weigh: Callable[[Part], int]) -> str:
-    """`src/gauge.py   412 lines   3.1k`, or why nothing of it goes along."""
+    """The text of a mentioned file's line: `src/gauge.py 412 lines 3.1k`, or why nothing of it is sent."""
     part = named_part(named)
     return sized(part, weigh) if part else f"{one_line(named.name, MAX_NAME_CHARS)}   {named.why}"
 
 
 def sized(part: Part, weigh: Callable[[Part], int]) -> str:
-    """A part by name, size and tokens."""
+    """The name, size and tokens of a part."""
     (line,) = attached((part,), (weigh(part),))
     return f"{one_line(line.name, MAX_NAME_CHARS)}   {attached_size(line)}"
 

@@ -1,4 +1,5 @@
-"""What the word at the cursor could become: slash commands, and files after `@`. A list over the composer, and what is in it."""
+"""Completes the word at the cursor: slash commands, and files or resources after `@`. Finds the choices, and shows them as a list
+above the composer."""
 
 from __future__ import annotations
 
@@ -24,17 +25,17 @@ if TYPE_CHECKING:
 
 MAX_SUGGESTIONS = 8
 MAX_LINES = 8
-"""Lines of the list; more are scrolled to."""
+"""Lines of the list; it scrolls to further ones."""
 
 MAX_LABEL_CELLS = 22
-"""Columns of a command with what may follow it, in a window that is not narrow."""
+"""Cells of a command with its argument, in a window that is not narrow."""
 
 _FILE = re.compile(r"(?:^|(?<=[\s(\"']))@([^\s@]*)$")
 _COMMAND = re.compile(r"^/([\w?:.-]*)$")
 
 
 class Completion(msgspec.Struct, frozen=True):
-    """`insert` takes the place of the word, `label` and `note` are for the eye."""
+    """One choice: `insert` replaces the word; `label` and `note` are shown."""
 
     insert: str
     label: str
@@ -50,7 +51,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def completable(before: str) -> Wanted | None:
-    """What could be completed in the text before the cursor (of the cursor's line)."""
+    """The word to complete in the cursor's line up to the cursor; None if there is none."""
     if match := _COMMAND.search(before):
         return Wanted("command", match[1], len(match[0]))
     if match := _FILE.search(before):
@@ -70,13 +71,13 @@ def command_choices(typed: str, prompts: Sequence[PromptFile] = ()) -> list[Comp
 
 
 def _prompt_choice(prompt: PromptFile) -> Completion:
-    """With its origin: a file of the project may have been written by anybody."""
+    """The choice for a skill or command file. It names its origin, as a project's file may have been written by anybody."""
     label = one_line(f"/{prompt.name} {prompt.hint}".rstrip(), 60)
     return Completion(f"/{prompt.name} ", label, one_line(f"({prompt.origin} {prompt.kind}) {prompt.description}", 120))
 
 
 def file_choices(typed: str, files: Sequence[str], most: int = MAX_SUGGESTIONS) -> list[Completion]:
-    """The files that match best; shorter paths first among equals."""
+    """The files that match best; of equal ones the shorter paths first."""
     if not typed:
         best = sorted(files, key=lambda f: (f.count("/"), f))[:most]
     else:
@@ -106,23 +107,23 @@ def resource_choices(
 def mention_choices(
     typed: str, files: Sequence[str], listed: Mapping[str, Sequence[OfferedResource]]
 ) -> list[Completion]:
-    """Files, then resources; resources first where a server is named."""
+    """Files, then resources; resources first if a server is named."""
     found, resources = file_choices(typed, files), resource_choices(typed, listed)
     return [*resources, *found] if typed.partition(":")[0] in listed else [*found, *resources]
 
 
 class CompletionList(AnySizeList, can_focus=False):
-    """The choices, over the line above the composer. The composer keeps the focus and moves the highlight."""
+    """The list of choices above the composer. The composer keeps the focus and moves the highlight."""
 
     class Taken(Message):
-        """A click on a choice."""
+        """A choice was clicked."""
 
         def __init__(self, choice: Completion) -> None:
             super().__init__()
             self.choice = choice
 
     class Shown(Message):
-        """Other choices are shown, or none any more."""
+        """The list shows other choices, or none any more."""
 
     def __init__(self) -> None:
         super().__init__(id="completion", markup=False)
@@ -131,11 +132,11 @@ class CompletionList(AnySizeList, can_focus=False):
 
     @property
     def is_open(self) -> bool:
-        """There is something to choose."""
+        """Whether the list is shown."""
         return bool(self.display)
 
     def offer(self, choices: Sequence[Completion]) -> None:
-        """Show these; none closes the list."""
+        """Show these choices; without any, close the list."""
         if choices or self.choices:
             self.post_message(self.Shown())
         self.choices = list(choices)
@@ -156,7 +157,7 @@ class CompletionList(AnySizeList, can_focus=False):
         self.styles.offset = (0, -min(len(choices), MAX_LINES))  # over the line above the composer, never over it
 
     def move(self, step: int) -> None:
-        """The highlight up or down, around the ends."""
+        """Move the highlight up or down; it wraps around."""
         if self.choices:
             self.highlighted = ((self.highlighted or 0) + step) % len(self.choices)
 

@@ -1,6 +1,7 @@
-"""The text being written: a multi-line editor that sends on Enter, walks its history, completes, and folds huge pastes away.
+"""The editor in which a message is written: multi-line, with history and completion; Enter sends, and large pastes become
+attachments.
 
-Knows text and keys only; what is sent, queued or measured is `composer`'s.
+Knows text and keys only; `composer` sends, queues and measures.
 """
 
 from __future__ import annotations
@@ -40,43 +41,44 @@ MIN_ATTACHED_CHARS = 8_192
 
 
 class Prompt(TextEditor):
-    """Enter sends, ctrl+j makes a line. `send` (later or now), `fold` (a paste too large to edit) and `pasted` (any
-    other) are called, not told in a message: what they are about has left the editor before the next key of a burst comes in."""
+    """The editor. Enter calls `send` (with whether the message is to wait until the turn is over), ctrl+j begins a line; a paste
+    too large to edit is given to `fold`, any other to `pasted`. These are calls and no messages, so that they are done before the
+    next key of a burst arrives."""
 
     class ImagesPasted(Message):
-        """The paste is an image, or nothing but paths to images, as when files are dropped on the terminal."""
+        """An image was pasted, or nothing but paths of images, as when files are dropped on the terminal."""
 
         def __init__(self, text: str, paths: Sequence[str], image: MentionedFile | None) -> None:
             super().__init__()
             self.text, self._paths, self._image = text, paths, image
 
         def load(self, workspace: Path) -> list[MentionedFile]:
-            """The images. Reads files."""
+            """The pasted images. Reads files."""
             return [self._image] if self._image else [read_mention(path, workspace) for path in self._paths]
 
     class PathPasted(Message):
-        """The paste is one path and nothing else."""
+        """A single path was pasted."""
 
         def __init__(self, path: str) -> None:
             super().__init__()
             self.path = path
 
     class Scrolled(Message):
-        """The conversation is to move by so many pages."""
+        """The transcript is to scroll by so many pages."""
 
         def __init__(self, pages: int) -> None:
             super().__init__()
             self.pages = pages
 
     class Moded(Message):
-        """Vi's keys are commands now, or text again."""
+        """Vi's normal mode began, or ended."""
 
         def __init__(self, normal: bool) -> None:
             super().__init__()
             self.normal = normal
 
     class FetchBack(Message):
-        """Up was pressed in an empty editor: the last queued message, if there is one, else history."""
+        """Up was pressed in an empty editor: wants the last queued message back or, without one, the history."""
 
     def __init__(
         self,
@@ -103,14 +105,14 @@ class Prompt(TextEditor):
         self.input_history = history
         self.files: Sequence[str] = ()
         self.resources: Mapping[str, Sequence[OfferedResource]] = {}
-        """What each MCP server lists, to be named behind `@`."""
+        """The resources of each MCP server, which can be mentioned after `@`."""
         self.vi: ViKeys | None = None
-        """Where the text is edited with vi's keys."""
+        """The vi key handling; None without vi keys."""
         self.prompts: Callable[[], Sequence[PromptFile]] = tuple
-        """Skills and command files that can be called by `/name`."""
+        """The skills and command files that can be called by `/name`."""
 
     def use_keys(self, keys: Keys) -> None:
-        """These from now on."""
+        """Use this key table from now on."""
         self._send_keys = set(keys.get("send", ("enter",)))
         self._later_keys = set(keys.get("send_later", ("ctrl+s",)))
         self._line_keys = set(keys.get("newline", ("ctrl+j", "shift+enter"))) | {"shift+\r"}
@@ -120,11 +122,11 @@ class Prompt(TextEditor):
         }
 
     def on_resize(self) -> None:
-        """The invitation that fits on one line, as an empty editor has."""
+        """Show the longest placeholder that fits on one line."""
         self.placeholder = invitation(self.content_size.width)
 
     def render_line(self, y: int) -> Strip:
-        """As Textual's, which cannot break the placeholder where there is no column for it."""
+        """Like Textual's, which fails to wrap the placeholder in no columns at all."""
         return super().render_line(y) if self.content_size.width else Strip.blank(self.size.width)
 
     # ── keys ──
@@ -136,7 +138,7 @@ class Prompt(TextEditor):
             event.stop()
 
     def _edit_by_vi(self, event: Key) -> bool:
-        """What vi makes of a key; False where it has no part in it."""
+        """Handle a key as vi does; False if vi does not handle it."""
         vi = self.vi
         if vi is None or not (vi.normal or event.key == "escape") or event.key in self._send_keys | self._later_keys:
             return False
@@ -166,19 +168,19 @@ class Prompt(TextEditor):
         return True
 
     def write_anew(self) -> None:
-        """Keys are text again, whatever they were."""
+        """Leave vi's normal mode, if it is on."""
         if self.vi and self.vi.normal:
             self.vi.normal = False
             self.post_message(self.Moded(False))
 
     def edit_by(self, editing: Literal["usual", "vi"]) -> None:
-        """From now on in this way."""
+        """Use vi's keys or the usual ones from now on."""
         self.write_anew()
         if (editing == "vi") != (self.vi is not None):
             self.vi = ViKeys() if editing == "vi" else None
 
     def type_key(self, event: Key) -> bool:
-        """A key that came before the focus: letters, Enter, a new line, a letter taken back. False for any other."""
+        """Handle a key typed before the editor had the focus: text, Enter, a new line, backspace. False for any other."""
         if event.key in self._send_keys | self._line_keys:
             return self._handle_key(event.key)
         if event.key == "backspace":
@@ -190,14 +192,14 @@ class Prompt(TextEditor):
         return True
 
     def scroll(self, key: str) -> bool:
-        """Move the conversation, where that is what this key does."""
+        """Scroll the transcript if this key does that; whether it does."""
         if key in self._scroll_keys:
             self.post_message(self.Scrolled(self._scroll_keys[key]))
         return key in self._scroll_keys
 
     @property
     def key_words(self) -> Sequence[tuple[str, str]]:
-        """What keys do while a word can be completed; empty while none can."""
+        """The keys of the completion list and what each does; empty while it is closed."""
         if not self._completion.is_open:
             return ()
         close = ("esc", "close the list")
@@ -219,7 +221,7 @@ class Prompt(TextEditor):
         return True
 
     def _complete_already(self) -> bool:
-        """Enter behind a command or a name that is typed whole sends the message."""
+        """Whether the word is already complete, so that Enter sends the message."""
         choice, wanted = self._completion.current, self._wanted
         row, column = self.cursor_location
         typed = self.document.get_line(row)[column - wanted.length : column] if wanted else ""
@@ -259,7 +261,7 @@ class Prompt(TextEditor):
     # ── history ──
 
     def recall_older(self) -> None:
-        """The message before, the draft is kept at the bottom."""
+        """Show the previous message of the history; the draft is kept as its newest entry."""
         self._recall(self.input_history.back(self.text))
 
     def _recall(self, text: str | None) -> bool:
@@ -277,7 +279,7 @@ class Prompt(TextEditor):
     # ── completion ──
 
     def offer_completions(self) -> None:
-        """Offer what the word at the cursor could become."""
+        """Offer completions of the word at the cursor."""
         found = self._wanted = self._word()
         if found is None or not self.has_focus or (self.vi and self.vi.normal):
             self._completion.offer(())
@@ -289,7 +291,7 @@ class Prompt(TextEditor):
             self._completion.offer(() if whole else choices)
 
     def _word(self) -> Wanted | None:
-        """The word at the cursor, where it can be completed."""
+        """The word at the cursor that can be completed; None if there is none."""
         row, column = self.cursor_location
         found = completable(self.document.get_line(row)[:column])
         if found and found.kind == "command" and (row or self.text == self._recalled):
@@ -298,7 +300,7 @@ class Prompt(TextEditor):
 
     @property
     def mention_at(self) -> tuple[int, int] | None:
-        """Line and column of the `@` with which a file is being named at the cursor; None where none is."""
+        """Line and column of the `@` of the mention at the cursor; None if there is none."""
         if self._wanted is None or self._wanted.kind != "file":
             return None
         row, column = self.cursor_location
@@ -306,11 +308,11 @@ class Prompt(TextEditor):
 
     @property
     def typed_file(self) -> str:
-        """The name of a file that is being typed, empty for none."""
+        """The name of a file that is being typed; empty for none."""
         return self._wanted.typed if self._wanted and self._wanted.kind == "file" else ""
 
     def insert_completion(self, choice: Completion | None) -> None:
-        """Put a choice in the place of the word at the cursor."""
+        """Replace the word at the cursor by a choice."""
         if choice and self._wanted:
             row, column = self.cursor_location
             self.replace(choice.insert, (row, max(0, column - self._wanted.length)), (row, column))

@@ -1,5 +1,5 @@
-"""The archive: a list that tells each compaction of the session in three lines, its details, and the ways back: undo, redo, put
-back, branch, export."""
+"""The archive screen: lists the session's compactions, three lines each, shows the details of one, and undoes, redoes, puts back,
+branches and exports."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ EMPTY = "Nothing was compacted in this session yet. F8 shows what could be; what
 
 
 class ArchiveScreen(Panel[str]):
-    """Comes back with the id of a branch that was made, else None. The details of a compaction are over the list while they are
-    open (class `-open`)."""
+    """The archive screen. Its result is the id of a branch that was made, else None. While details are open (class `-open`), they
+    cover the list."""
 
     BINDINGS = [
         Binding("enter", "details", "details", key_display="enter"),
@@ -87,26 +87,26 @@ class ArchiveScreen(Panel[str]):
 
     @property
     def detail(self) -> CompactionDetail:
-        """What is shown of the chosen one."""
+        """The widget with the details of the chosen compaction."""
         return self.query_one(CompactionDetail)
 
     @property
     def opened(self) -> bool:
-        """The details are on screen, over the list."""
+        """Whether the details are open."""
         return self.has_class("-open")
 
     @property
     def current_message(self) -> Kept | None:
-        """The message under the cursor, where the messages are on screen."""
+        """The message under the cursor in the details; None if the messages are not on screen."""
         return self.detail.current_message if self.opened else None
 
     @property
     def chosen(self) -> CompactionEntry | None:
-        """The compaction under the cursor."""
+        """The compaction under the cursor; None if there is none."""
         return self.rows.current
 
     def refresh_passes(self, at: str = "") -> None:
-        """Read the session anew; the cursor goes to this compaction where it is there."""
+        """Read the session's compactions again; the cursor goes to the compaction with the id `at`, if it is there."""
         state = self._session.state
         self._passes = compaction_entries(state)
         self.rows.show_items(self._passes, at=next((i for i, p in enumerate(self._passes) if p.id == at), None))
@@ -117,7 +117,7 @@ class ArchiveScreen(Panel[str]):
         self._show_chosen()
 
     def _show_chosen(self) -> None:
-        """The heading; and the details, while they are open."""
+        """Show the heading of the chosen compaction, and its details while they are open."""
         one = self.chosen if self.opened else None
         if one:
             self.detail.show_compaction(one, self._passes)
@@ -170,7 +170,7 @@ class ArchiveScreen(Panel[str]):
             self.dismiss(None)
 
     def action_details(self) -> None:
-        """Open the details of the chosen one: its summary, or the messages where it left none."""
+        """Open the details of the chosen compaction: its summary, or the messages if it has none."""
         if (one := self.chosen) and not self.opened:
             self.add_class("-open")
             self._show_chosen()
@@ -179,7 +179,7 @@ class ArchiveScreen(Panel[str]):
             self.refresh_bindings()
 
     def action_choose(self) -> None:
-        """From a message to the whole of it, from a nested compaction to that one; from the list to the details."""
+        """Open what is under the cursor: the whole of a message, a nested compaction, or (in the list) the details."""
         kept = self.current_message
         if kept is None:
             self.action_details()
@@ -190,7 +190,7 @@ class ArchiveScreen(Panel[str]):
             self.app.push_screen(reader, lambda wish: self.action_restore() if wish else None)
 
     def action_tab(self, name: str = "", by: int = 1) -> None:
-        """To this tab of the details, or to the next; from the list into them."""
+        """Show a tab of the details by its name, or the next one; in the list, open the details first."""
         if name or self.opened:
             self.action_details()
             self.detail.turn_to(name, by)
@@ -198,15 +198,15 @@ class ArchiveScreen(Panel[str]):
             self.action_details()
 
     def action_pick(self) -> None:
-        """To the messages, where one can be put back."""
+        """Show the messages, of which one can be put back."""
         self.action_tab("messages")
 
     async def action_find(self) -> None:
-        """Search everything ever said, this session's first."""
+        """Search all sessions, this one first."""
         await self.app.run_action("app.command('search')")
 
     def action_change(self, how: str) -> None:
-        """Undo the chosen one, or redo it."""
+        """Undo the chosen compaction, or redo it."""
         if (one := self.chosen) and how == "undo":
             self._make_change(partial(undo, self._session, self.app.push_screen_wait, one.id), "Undo this compaction?")
         elif one:
@@ -218,7 +218,7 @@ class ArchiveScreen(Panel[str]):
 
     @work(group="verb", exit_on_error=False)
     async def _make_change(self, change: Callable[[], Awaitable[UndoDone | None]], question: str) -> None:
-        """Make a change that is wanted, say what came of it, and show the session as it is now."""
+        """Make a change, show its result as a notice, and read the compactions again."""
         at = self.chosen
         done = await self.attempt(change()) if await self.sure(question) else None
         if done is not None:
@@ -228,7 +228,7 @@ class ArchiveScreen(Panel[str]):
 
     @work(group="verb", exit_on_error=False)
     async def action_branch(self) -> None:
-        """From the message under the cursor, else right after the compaction, with what it put away still put away."""
+        """Branch the session after the message under the cursor, else right after the compaction, which stays in force."""
         if (one := self.chosen) and await self.sure("Branch here, and go on in the copy?"):
             place = kept.message.id if (kept := self.current_message) else one.id
             made = await self.attempt(self._services.fork(self._session.id, place))
@@ -237,7 +237,7 @@ class ArchiveScreen(Panel[str]):
 
     @work(group="verb", exit_on_error=False)
     async def action_export(self) -> None:
-        """To a file of its own, beside earlier ones."""
+        """Write the compaction to a new file; earlier exports stay."""
         one = self.chosen
         if one is None or one.change is None:
             return

@@ -1,4 +1,5 @@
-"""One compaction in words: its lines in a list, its facts, the difference from the summary before, its record. Pure."""
+"""Writes one compaction as text: its three lines in the list, its facts, its summary compared with the one before, its record.
+Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.rows import Cell, Column, fit_columns
 
 MIN_SHOWN_S = 0.05
-"""Seconds below which it is not said how long something took."""
+"""Durations in seconds below this are not shown."""
 
 STORY = (
     Column("when", 6),
@@ -40,7 +41,7 @@ MESSAGES = (
 
 
 def story_cells(one: CompactionEntry) -> tuple[Cell, ...]:
-    """The first line of its story; what is not in force is dim and says so."""
+    """The first line of a compaction in the list; one that is not in force is dim and says so."""
     record, style = one.record, "" if one.in_force else "dim"
     return (
         (clock(record.at) or "  ·", "dim"),
@@ -52,7 +53,7 @@ def story_cells(one: CompactionEntry) -> tuple[Cell, ...]:
 
 
 def figures_words(one: CompactionEntry) -> tuple[str, ...]:
-    """What a compaction freed, the longest way to say it first; empty for one that changed nothing."""
+    """The tokens before and after a compaction, the longest text first; empty for one that changed nothing."""
     if one.change is None:
         return ("",)
     sizes = f"{short(one.record.before.used)} → {short(one.record.stands)}"
@@ -60,7 +61,7 @@ def figures_words(one: CompactionEntry) -> tuple[str, ...]:
 
 
 def became_line(one: CompactionEntry, width: int) -> Cell:
-    """The second line: what became of which messages, or why nothing did."""
+    """The second line of a compaction in the list: what became of which messages, or why nothing did."""
     written = one.record
     if one.change is None:
         return _below([clean(written.detail) or "Nothing was changed."], width)
@@ -82,8 +83,8 @@ def became_line(one: CompactionEntry, width: int) -> Cell:
 
 
 def author_line(one: CompactionEntry, width: int) -> Cell:
-    """The third: what came back since, who wrote the summary, how long that took and what it cost; the reason, where the first
-    line has no room for it."""
+    """The third line of a compaction in the list: what was put back since, who wrote the summary, how long that took and what it
+    cost; and the compaction's reason, if the first line has no room for it."""
     written = one.record
     why = "" if any(STORY[place].title == "why" for place, *_ in fit_columns(STORY, width)) else REASONS[written.reason]
     if one.undone:
@@ -104,18 +105,18 @@ def author_line(one: CompactionEntry, width: int) -> Cell:
 STORY_BELOW = (became_line, author_line)
 
 MIN_INDENTED_WIDTH = 60
-"""Cells from which the lines below the first stand under its second column."""
+"""Width in cells from which the second and third line are indented to the first line's second column."""
 
 
 def _below(ways: Sequence[str], width: int, style: str = "") -> Cell:
-    """The longest way to say it that fits under the first line, else the last."""
+    """The longest of these texts that fits under the first line, else the last."""
     indent = 8 if width >= MIN_INDENTED_WIDTH else 2
     words = next((way for way in ways if len(way) <= width - indent), ways[-1])
     return (" " * indent + words, style)
 
 
 def message_cells(kept: Kept) -> tuple[Cell, ...]:
-    """The line of a message that was put away, or of an earlier compaction among them."""
+    """The line of a message that the compaction put away, or of an earlier compaction that it did."""
     if kept.nested:
         return ("", "", ("Σ", "strong"), (_nested(kept.nested), "strong"), "")
     message = kept.message
@@ -131,7 +132,7 @@ def message_cells(kept: Kept) -> tuple[Cell, ...]:
 
 
 def summary(one: CompactionEntry) -> str:
-    """Its summary as Markdown, or why there is none; above it, where it is not in force, that it is not."""
+    """A compaction's summary as Markdown, or why there is none; below a remark if it is not in force."""
     if one.change is None:
         return f"*{clean(one.record.detail) or f'This compaction is {one.state_word}: it changed nothing.'}*"
     if not one.summary:
@@ -145,8 +146,8 @@ def summary(one: CompactionEntry) -> str:
 
 
 def facts(one: CompactionEntry, view: View, ledger: Ledger, width: int = 0) -> Content:
-    """The facts of what it touched, by kind; what the model sees no more is told apart. One longer than so many cells goes on
-    under itself (0: as long as it is)."""
+    """The facts of the messages that a compaction put away, by kind, each marked whether the model still sees it. A fact longer
+    than `width` cells is wrapped with an indent (0: not at all)."""
     if one.change is None:
         return Content("It archived nothing.")
     found = facts_of_change(one.change, put_away(one, ledger))
@@ -175,7 +176,7 @@ def _fact(fact: Fact, seen: bool, width: int) -> Content:
 
 
 def difference(one: CompactionEntry, found: Sequence[CompactionEntry]) -> Content:
-    """Its summary against the one before it, line by line."""
+    """A compaction's summary compared with the one before it, line by line."""
     if not one.summary:
         return Content.styled("There is no summary to compare.", MUTED)
     before = previous(one, found)
@@ -192,8 +193,8 @@ def difference(one: CompactionEntry, found: Sequence[CompactionEntry]) -> Conten
 
 
 def record(one: CompactionEntry, width: int = 0) -> Content:
-    """All that was written down of it, what its row in a list does not say first; what is longer than so many cells goes on under
-    itself (0: as long as it is)."""
+    """The record of a compaction, beginning with what its lines in the list do not tell. Values longer than `width` cells are
+    wrapped with an indent (0: not at all)."""
     written = one.record
     before, after = written.before.used, written.after.used
     took = f"{elapsed(written.seconds)}   " if written.seconds >= MIN_SHOWN_S else ""
@@ -233,7 +234,7 @@ def record(one: CompactionEntry, width: int = 0) -> Content:
 
 
 def _call_words(call: str) -> str:
-    """`read_file {"path": "a.py"}` as `read_file a.py`."""
+    """A call without its JSON: `read_file {"path": "a.py"}` becomes `read_file a.py`."""
     name, _, arguments = call.partition(" ")
     return f"{name} {key_argument(decoded(arguments))}".rstrip()
 
@@ -244,7 +245,7 @@ def _put_away(written: CompactionRecord) -> str:
 
 
 def _author(written: CompactionRecord) -> str:
-    """Empty where the model named above wrote it alone."""
+    """Who wrote the summary; empty if the model of the record's other row wrote it alone."""
     draft = f", from a draft by {written.model}" if written.model else ""
     return f"{written.author}{draft}" if written.author else ""
 
@@ -255,7 +256,7 @@ def _kept_words(written: CompactionRecord, facts_back: bool) -> str:
 
 
 def back_words(one: CompactionEntry) -> str:
-    """What came back by undo in part: `12 messages, 8.1k; −79.1k left`; empty for nothing."""
+    """The part of a compaction that was put back: `12 messages, 8.1k; −79.1k left`; empty for none."""
     back = one.record.back
     if not back.messages:
         return ""

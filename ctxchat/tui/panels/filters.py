@@ -1,4 +1,4 @@
-"""Where to search, in a line of choices: which sessions, who said it, with which tool, and when."""
+"""The filters of a search as a line of choices: which sessions, whose messages, with which tool, and when."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ctxchat.presentation.text import one_line
 
 
 class Choice(Static, can_focus=True):
-    """Shows its value; says when that changed. Set apart while it is not the first."""
+    """A choice of one of several values, which it steps through. It is highlighted unless the first value is chosen."""
 
     BINDINGS = [
         Binding("space,enter,right", "step(1)", "next", show=False),
@@ -28,7 +28,7 @@ class Choice(Static, can_focus=True):
     place: reactive[int] = reactive(0)
 
     class Changed(Message):
-        """Another value is chosen."""
+        """Another value was chosen."""
 
         def __init__(self, choice: Choice) -> None:
             super().__init__()
@@ -43,12 +43,12 @@ class Choice(Static, can_focus=True):
         self._values = tuple(values)
 
     def offer(self, values: Sequence[str]) -> None:
-        """These from now on, the first of them as before."""
+        """Offer these values from now on; the first one is the default."""
         self._values = tuple(values)
 
     @property
     def value(self) -> str:
-        """The value in force."""
+        """The chosen value."""
         return self._values[self.place]
 
     def watch_place(self, old: int, new: int) -> None:
@@ -58,7 +58,7 @@ class Choice(Static, can_focus=True):
             self.post_message(self.Changed(self))
 
     def action_step(self, by: int = 1) -> None:
-        """To the next value; after the last comes the first."""
+        """Choose the next value; after the last comes the first."""
         self.place = (self.place + by) % len(self._values)
 
     def on_click(self) -> None:
@@ -76,7 +76,7 @@ TIMES = {
 
 
 class Filters(Horizontal):
-    """Says `Choice.Changed`. `session` is the one on screen."""
+    """The filters. A change posts `Choice.Changed`; `session` is the session on screen."""
 
     def __init__(self, session: str) -> None:
         super().__init__(id="filters")
@@ -84,7 +84,7 @@ class Filters(Horizontal):
         self._tools: dict[str, str] = {}
 
     def offer(self, tools: Sequence[str]) -> None:
-        """These tools can be chosen from."""
+        """Offer these tools."""
         self._tools = {one_line(name, 30): name for name in tools}
         self.query_one("#tool", Choice).offer((ANY_TOOL, *self._tools))
 
@@ -96,13 +96,13 @@ class Filters(Horizontal):
 
     @property
     def scope(self) -> Scope:
-        """Where to look, as they stand."""
+        """The scope of the search by the chosen values."""
         session = self._session if self._value("place") == PLACES[1] else ""
         role, tool = ROLES[self._value("role")], self._tools.get(self._value("tool"), "")
         return msgspec.structs.replace(TIMES[self._value("time")], session=session, role=role, tool=tool)
 
     def step(self, which: str) -> None:
-        """One of them to its next value."""
+        """Step one filter to its next value."""
         self.query_one(f"#{which}", Choice).action_step()
 
     def _value(self, which: str) -> str:

@@ -1,5 +1,5 @@
-"""Undo, redo and put back as a person does them, and the question before an undo that would fill the window too far: how full it
-would be, by how much it is too much, and the part that fits."""
+"""Undoes, redoes and puts back for a person, and asks before an undo that would overfill the window: how full it would be, by how
+much too full, and which part would fit."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 FILES = "files"
-"""In place of a change's id: what was done to files, whatever came after it."""
+"""Given in place of a change's id to undo or redo changes of files, whatever came after them."""
 
 BY_HAND: dict[ChangeKind, tuple[str, str]] = {
     "drop": ("the model sees the message again", "the model no longer sees the message"),
@@ -62,31 +62,31 @@ BY_HAND: dict[ChangeKind, tuple[str, str]] = {
     "memo": ("the memo is as it was before", "the memo is changed again"),
     "rewind": ("the model sees again what the rewind took back", "the model no longer sees what the rewind took back"),
 }
-"""What undoing a change by hand does, and what redoing it does."""
+"""The effect of undoing and of redoing a change that was made by hand, by its kind."""
 
 
 class UndoChoice(msgspec.Struct, frozen=True):
-    """What is to be undone: all of it, or these groups."""
+    """The person's choice: undo the whole change, or only put these groups back."""
 
     groups: tuple[str, ...] = ()
 
 
 class UndoDone(msgspec.Struct, frozen=True):
-    """What came of a change: the gauge, and a sentence."""
+    """The result of a change: the gauge after it, and a sentence for the person."""
 
     context_usage: ContextUsage
     words: str
 
 
 class Ask(Protocol):
-    """Opens a screen; what it comes back with."""
+    """Opens a screen and returns its result."""
 
     async def __call__(self, screen: Screen[Answer], /) -> Answer | None: ...
 
 
 async def undo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | None:
-    """Take back what came last: what a turn did to files, or a change of the view; or the change with that id, or `files`. Where
-    that would fill the window too far, or concerns files the person changed since, what is asked for, or nothing (None). Raises
+    """Undo the last change of the view or of files; or the change with this id, or the last one of files (`FILES`). If that would
+    overfill the window, or the person has changed the files since, the person is asked. None if nothing was undone. Raises
     CtxchatError."""
     changes = session.state.ledger.changes
     files_last = not change_id and made_last(session.state.checkpoints) > (changes[-1].at if changes else "")
@@ -108,7 +108,7 @@ async def undo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | No
 
 
 async def redo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | None:
-    """Make again what was undone, what was undone last without an id. Raises CtxchatError."""
+    """Redo the change with this id, or what was undone last. None if nothing was redone. Raises CtxchatError."""
     undone, taken = session.state.undone, redoable(session.state.checkpoints)
     files_last = taken and not change_id and (not undone or taken.at > undone[-1].at)
     if session.files and (change_id == FILES or files_last):
@@ -120,12 +120,13 @@ async def redo(session: Session, ask: Ask, change_id: str = "") -> UndoDone | No
 
 
 async def agreed(ask: Ask, wanted: Restoring) -> Keep | None:
-    """What becomes of files the person changed, or may have; asked only where there are some. None: nothing is to be done."""
+    """What to do with files that the person has, or may have, changed since; the person is asked only if there are any. None: do
+    nothing at all."""
     return await ask(MineScreen(wanted)) if wanted.doubtful else "mine"
 
 
 async def _back(session: Session, files: Files, ask: Ask, wanted: Restoring, word: str, again: str) -> UndoDone | None:
-    """Files brought back to what was looked at."""
+    """Restore files as previewed."""
     if not wanted.undoes:
         raise LedgerError(
             "There is no change to files to take back." if word == "Undone" else "There is nothing to redo."
@@ -141,7 +142,8 @@ async def _back(session: Session, files: Files, ask: Ask, wanted: Restoring, wor
 
 
 def files_told(done: Checkpoint, wanted: Restoring, keep: Keep) -> str:
-    """What was restored, what was left out and why, and where the person's versions are; no more than a few names each."""
+    """Sentences on which files were restored, which were not and why, and where the person's versions are kept; with a few names
+    each."""
     looked, carried = {c.path for c in wanted.changes}, {c.path for c in done.changes}
     beside = [
         c for c in done.changes if c.path not in looked and not is_folder(c)
@@ -166,7 +168,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 async def restore(session: Session, group_id: str) -> UndoDone:
-    """Put a group back at the end. Raises CtxchatError."""
+    """Put a group of messages back into the view, at the end. Raises CtxchatError."""
     context_usage = await session.changes.restore(group_id)
     return UndoDone(context_usage, f"Put back at the end, as a quotation.{_excess_words(context_usage)}")
 
@@ -180,7 +182,7 @@ def _excess_words(context_usage: ContextUsage) -> str:
 
 
 def _free_words(context_usage: ContextUsage) -> str:
-    """That the next message costs no more for it, where the server still holds what it begins with."""
+    """A remark that the next message costs no more, as the server still holds its beginning; empty if it does not."""
     broken = context_usage.breaks and (context_usage.breaks.lost or context_usage.breaks.thoughts)
     return "" if broken or context_usage.cache.warmth(time()) != "warm" else " The next message costs no more for it."
 
@@ -209,11 +211,11 @@ def _result_words(preview: UndoPreview, wish: UndoChoice, context_usage: Context
 
 
 TAKEN = (Column("part", 4), *compaction_text.MESSAGES)
-"""What would come back; first, whether it does with a part."""
+"""Columns of the messages that would come back; the first says whether a message does in the part that fits."""
 
 
 class UndoScreen(Panel[UndoChoice]):
-    """Comes back with what is to be undone, or None: then everything is as it was."""
+    """Asks before an undo that would overfill the window. Its result is the person's choice; None to change nothing."""
 
     BINDINGS = [
         Binding("enter", "part", "put back part", key_display="enter"),
@@ -257,7 +259,7 @@ class UndoScreen(Panel[UndoChoice]):
 
     @work(exit_on_error=False)
     async def _look_through(self) -> None:
-        """Find what would come back, the newest first: they are what a part is made of."""
+        """Find the messages that would come back, the newest first: a part is made of the newest."""
         if self._compaction and self._preview.messages:
             self.rows.show_items(await asyncio.to_thread(self._back, self._compaction))
 
@@ -297,11 +299,11 @@ class UndoScreen(Panel[UndoChoice]):
         return bool(self._preview.part_groups) if action == "part" else True
 
     def action_part(self) -> None:
-        """The newest that fit."""
+        """Put back the newest messages that fit."""
         self.dismiss(UndoChoice(self._preview.part_groups))
 
     @work(group="verb", exit_on_error=False)
     async def action_all(self) -> None:
-        """All of it, full or not."""
+        """Undo the whole change, though it overfills the window."""
         if await self.sure("Undo all of it?"):
             self.dismiss(UndoChoice())
