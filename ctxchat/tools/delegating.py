@@ -129,7 +129,7 @@ class Delegate(Tool[DelegateArguments]):
             yield ToolText(f"waits for one of {MAX_AT_ONCE} to end\n")
         async with self._at_work:
             agent = await self._open(arguments.agent, arguments.session.strip())
-            report = _Report(agent, arguments.agent or "sub-agent", context.call_id)
+            report = _Report(agent, arguments.agent or agent.state.agent or "sub-agent", context.call_id)
             yield ToolText(f"{report.where}\n")  # also where the call does not come to its end
             try:
                 async with aclosing(agent.send(arguments.task.strip())) as events:

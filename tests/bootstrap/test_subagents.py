@@ -128,7 +128,7 @@ async def test_one_is_asked_again_and_still_knows_what_it_read_and_nobody_elses_
         return calls(("delegate", asked))
 
     script = (
-        calls(("delegate", {"task": "which port?"})),
+        calls(("delegate", {"task": "which port?", "agent": "explore"})),
         says("8123", usage=Usage(900, 10, cost_usd=0.25)),
         says("ok"),
         again,
@@ -139,7 +139,9 @@ async def test_one_is_asked_again_and_still_knows_what_it_read_and_nobody_elses_
     session = await made.open(interactive=False)
     gauge = [e for e in await say(session, "ask") if isinstance(e, Delegated)][-1]
     asked["session"] = gauge.sub_session
-    (end,) = [e for e in await say(session, "again") if isinstance(e, ToolFinished)]
+    events = await say(session, "again")
+    (end,) = [e for e in events if isinstance(e, ToolFinished)]
+    assert {e.agent for e in events if isinstance(e, Delegated)} == {gauge.agent} == {"explore"}
     assert end.output.startswith("why not") and end.output.endswith(f"session {gauge.sub_session}]")
     assert session.context_usage.cost_usd == 0.75, "what it cost before was the session's already"
     shown = [item.message.text for item in made.script.views[4].items]
