@@ -6,7 +6,7 @@ from typing import cast
 
 
 class CtxchatError(Exception):
-    """Something the user can mend. `hint` is the remedy in one sentence, empty where there is none."""
+    """An error that is shown to a person. `hint` is what they can do about it, in a sentence; empty where there is nothing."""
 
     def __init__(self, text: str, hint: str = "") -> None:
         super().__init__(text)
@@ -19,30 +19,30 @@ class CtxchatError(Exception):
 
 
 def first_problem(problem: BaseException) -> BaseException:
-    """The first of those that came together, in groups of groups."""
+    """The first error in an exception group, however deep groups are nested; any other error itself."""
     while isinstance(problem, BaseExceptionGroup):
         problem = cast("BaseExceptionGroup[BaseException]", problem).exceptions[0]
     return problem
 
 
 class UsageError(CtxchatError):
-    """A wrong option, argument or setting: exit code 2."""
+    """A wrong option, argument or setting; commands then exit with code 2."""
 
 
 class UnpairedCall(CtxchatError):
-    """A round was to be sealed with a call that has no result."""
+    """A round (a reply with tool calls) was to be added to the record although one of its calls has no result."""
 
 
 class LedgerError(CtxchatError):
-    """A change that the ledger cannot take: it names groups that are not there, or pinned ones."""
+    """A change that cannot be made: it names groups that do not exist or are pinned."""
 
 
 class ToolError(CtxchatError):
-    """A tool could not do what it was asked; the text goes to the model as the call's result."""
+    """A tool could not do what a call asked for; the text goes to the model as the call's result."""
 
 
 class StorageError(CtxchatError):
-    """The store could not read or write; nothing was changed."""
+    """The store could not read or write; nothing was changed by the attempt."""
 
 
 class SessionBusy(StorageError):
@@ -50,17 +50,20 @@ class SessionBusy(StorageError):
 
 
 REFUSED = "refused"
-"""The `code` of a ModelError where nobody takes connections at the model's address."""
+"""The `code` of a ModelError where no server accepts connections at the model's address."""
 
 
 class ModelError(CtxchatError):
     """A model call failed.
 
-    `kind` is one of `overflow`, `rate_limit`, `quota`, `auth`, `settings` (what is set on this side) and `limit` (a limit of
-    spending), with which nothing was sent, `content_filter`, `not_found`, `bad_request`, `timeout`, `connection`, `server`,
-    `interrupted`, `empty`, `worker`, `bad_summary`, `prefix_changed` (thoughts are bound to what came before them, and that is
-    not what was sent). `status` is the HTTP status, 0 where there was none. `code` and `body` are the provider's own words, for
-    recognising an overflow. `retry_after` is in seconds, None where the server did not say.
+    `kind` is one of these. Nothing was sent: `settings` (wrong settings on this side), `limit` (a spending limit). The server
+    refused: `overflow` (the prompt is longer than the window), `rate_limit`, `quota`, `auth`, `content_filter`, `not_found`,
+    `bad_request`, `prefix_changed` (reasoning that was sent back is valid only behind the messages it was made for, and these
+    have changed). No whole reply came: `timeout`, `connection`, `server`, `interrupted`, `empty`, `worker` (the process that
+    holds litellm), `bad_summary`.
+
+    `status` is the HTTP status, 0 where there was none. `code` and `body` are the provider's, for recognising an overflow.
+    `retry_after` is in seconds, None where the server did not say.
     """
 
     def __init__(
@@ -83,5 +86,5 @@ class ModelError(CtxchatError):
 
     @property
     def transient(self) -> bool:
-        """True when the same request may succeed a little later."""
+        """True where the same request may succeed a little later."""
         return self.kind in {"rate_limit", "timeout", "connection", "server", "worker"}

@@ -1,7 +1,8 @@
-"""Whether an error means that the prompt did not fit the context window, and what the refusal tells of sizes.
+"""Recognises an overflow: an error by which a server says that a prompt did not fit the context window; and reads from it the
+sizes that it names. There is no standard for such errors, so this goes by their wording.
 
-`verdict` decides; `reading` gathers what an error says; `wordings` and `denials` know the words in which servers say that a
-prompt is too long, or that something else is wrong; `sizes` reads the numbers. Imports no provider's library; never raises.
+`reading` gathers what an error says, `wordings` has the texts by which servers say that a prompt is too long, `denials` those
+that mean something else, `sizes` reads numbers, and `verdict` decides. Imports no provider's library; never raises.
 """
 
 from ctxchat.core.overflow.verdict import (

@@ -32,7 +32,7 @@ CODE = Wordings(
         "Unsupported value: 'temperature' does not support 0.3 with this model.",
     ),
 )
-"""In a code or type field."""
+"""What is found in a field for a code or a type of such errors."""
 
 _RATE = (
     (
@@ -308,7 +308,8 @@ _LONG_CONTENT = expression(
     r": string too long",
     re.I,
 )
-"""One message longer than a message may be: to be made smaller like an overflow, unlike a long name or description."""
+"""Matches the refusal of a single message that is too long. Making it smaller helps, as with an overflow, in contrast to a name
+or a description that is too long."""
 
 _MEDIUM = (
     r"(?:images?|photos?|pictures?|files?|audio|videos?|pdfs?|documents?|attachments?|uploads?|base64"
@@ -358,7 +359,8 @@ _MORE_OUTPUT = Wordings(
         "The reply hit the 16384-token output cap and was cut off. Raise `max_tokens`.",
     ),
 )
-"""A remedy that helps where an answer was cut off, and never where a prompt is too long."""
+"""A remedy that helps where a reply was cut off, and never where a prompt is too long."""
+
 _SENT = r"(?<![a-z])(?:prompt(?:_len)?|messages|history|inputs?(?! validation)|question)\b"
 _BESIDE_INPUT = Wordings(
     (
@@ -386,12 +388,12 @@ _MEASURED = expression(
 
 
 def metered(codes: list[str], words: str) -> bool:
-    """True where a rate or a quota is named outright: then not even a code makes it an overflow."""
+    """True where codes or text name a rate or a quota: then it is no overflow, even with a code for one."""
     return bool(_METER.search(words) or any(_METER.search(code) for code in codes))
 
 
 def denied(words: str) -> bool:
-    """True where a text speaks of something that is no overflow."""
+    """True for a text about something else than an overflow."""
     if _NEVER.search(_LONG_CONTENT.sub("", words)) or _MORE_OUTPUT.search(words):
         return True
     lines = words.split("\n")
@@ -401,7 +403,7 @@ def denied(words: str) -> bool:
 
 
 def _of_both(line: str) -> bool:
-    """True where a line is of the input alone, or of input and output against what holds both."""
+    """True for a line about the input alone, or about input and output together against the window."""
     if not _OUTPUT.search(line):
         return too_long(line)
     return bool(_BESIDE_INPUT.search(line) and _MEASURED.search(line))

@@ -1,6 +1,7 @@
-"""What an error says, whatever it is: class names, statuses, codes, words and usage, gathered without knowing any SDK.
+"""Gathers what an error says, whatever object it is: names of classes, statuses, codes, texts and token counts (`ErrorDetails`).
+Works without knowing any provider's library, by names of attributes and fields that are common.
 
-Reads a bounded part of it, never raises, imports no provider's library; judges nothing.
+Reads only a limited part of an object, and never raises. What the error means is decided in `verdict`.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from ctxchat.core.errors import ModelError
 from ctxchat.core.expressions import expression
 
 _HEAD, _TAIL = 8_000, 2_000
-"""Characters read of a long text: what a server has to say stands at its beginning, or at the end of a traceback."""
+"""Characters that are read at the beginning and at the end of a long text: a server's message is at the beginning, or, in a
+traceback, at the end."""
+
 _MAX_JSON_CHARS = 200_000
-"""Texts longer than this are not parsed as JSON, only read."""
+"""The longest text that is parsed as JSON."""
 
 _ESCAPED = expression(r"\\{1,8}u([0-9a-fA-F]{4})")
 _COLOUR = expression(r"\x1b\[[0-9;]{0,20}m")
@@ -28,23 +31,25 @@ _decoder = json.JSONDecoder()
 _T = TypeVar("_T")
 
 _MAX_ERROR_CHARS = 30_000
-"""Characters kept of one error altogether."""
+"""The most characters kept of one error."""
+
 _NODES, _CAUSES = 400, 30
-"""Values looked at in one error, and errors in one chain."""
+"""The most values visited in one error, and the most errors in a chain."""
 
 _STATUS_KEYS = {"status", "statuscode", "httpstatus", "httpstatuscode", "httpcode", "code", "errorcode"}
 _CODE_KEYS = {
     *("code", "type", "status", "errorcode", "errcode", "errortype", "statuscode", "reason", "name", "title"),
     *("finishreason", "stopreason", "nativefinishreason", "errornum"),
 }
-_TALK = {"choices", "candidates", "delta", "output"}
-"""Keys of a reply: the model's own words are no evidence of anything."""
+_REPLY_KEYS = {"choices", "candidates", "delta", "output"}
+"""Fields that hold what a model wrote, which says nothing about an error."""
+
 _ENDINGS = {"finishreason", "stopreason", "nativefinishreason"}
 _UNREAD = {
     *("input", "prompt", "request", "headers", "responseheaders", "stack", "failedgeneration", "config", "hint", "url"),
     "requestid",
 }
-"""Keys that echo what was sent, or say nothing of why."""
+"""Fields that repeat what was sent, or say nothing about the reason."""
 _ATTRIBUTES = (
     *("status_code", "status", "http_status", "code", "type", "error_code", "finish_reason", "stop_reason"),
     *("message", "detail", "msg", "text", "body", "error", "errors", "error_message", "response", "args"),
@@ -61,18 +66,23 @@ _ATTRIBUTES = (
     ),
     *("response_body", "responseBody", "response_text", "json_body", "http_body"),
 )
-"""What libraries call what a server said; a model's own words (`generated_content`) and what was sent are none of these."""
+"""Attributes in which libraries keep what a server answered."""
+
 _INNER = ("__cause__", "__context__", "exceptions", "args")
-_SAID = expression(
+_STATED_STATUS = expression(
     r"(?:error code|status(?:[ _]?code)?|http(?:/[\d.]+)?(?: error)?|status was"
     r"|api error)[\"'\\]{0,4}[\s:=(\-]{0,4}([45]\d\d)\b"
     r"|\A\W{0,3}(?:error\W{1,12})?([45]\d\d)\b(?!,\d|\.\d|\s*\w{0,9}\s*tokens)",
     re.I,
 )
-_NAMED = expression(
+"""Matches an HTTP status in a text."""
+
+_STATED_CODE = expression(
     r"\b(?:error_?code|code|type|status|err_?code|__type)\\{0,8}[\"']?\s{0,2}[:=]\s{0,2}\\{0,8}[\"']?([\w.\-#]{3,80})",
     re.I,
 )
+"""Matches an error code in a text."""
+
 _KEYS = expression(
     r"\\{0,8}[\"'](?:message|msg|text|content|detail|type|code|param|status|error|request_id)"
     r"\\{0,8}[\"']\s{0,2}:",
@@ -85,12 +95,16 @@ _SIZE_KEYS: dict[str, str] = {
     **dict.fromkeys(("nctx", "maxmodellen", "contextlength", "contextwindow", "maxcontextlength"), "n_ctx"),
     "nprompttokens": "n_prompt_tokens",
 }
-"""Fields that hold a size, and how it is said among the words."""
+"""Fields that hold a size, with the name under which it is added to the texts."""
 
 
 class ErrorDetails:
-    """One error of a chain: its classes' `names`, HTTP `statuses`, `codes` (what stands in code and type fields), `texts`,
-    `reasons` (those of the texts that are no JSON), a ModelError's `kind`; of a reply `prompt`, `said` and `total` tokens."""
+    """What one error of a chain says.
+
+    `names` are those of its class and base classes, `statuses` HTTP statuses, `codes` the contents of code and type fields,
+    `texts` all its texts, and `reasons` those of them that are not JSON. `kind` is a ModelError's. `prompt`, `said` and `total`
+    are the tokens of prompt, reply and both, where it is a reply with usage.
+    """
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -105,15 +119,17 @@ class ErrorDetails:
 
     @property
     def words(self) -> str:
-        """All texts, each on lines of its own, without the names of fields and requests: «message» is no word of the server's."""
+        """All texts, joined by line breaks, without the names of JSON fields and without ids of requests, which would look like
+        words of the server's."""
         return _REQUEST_ID.sub(" ", _KEYS.sub(" ", "\n".join(self.texts)))
 
     def add_value(self, value: object, key: str = "", depth: int = 0) -> None:
-        """Adds a value found under `key`: a text, a number, a mapping, a list, or an object with an error's attributes."""
+        """Add a value found under `key` (in one spelling, see `_normalized_key`): a text, a number, a mapping, a list, or an
+        object with the attributes of an error."""
         self._nodes -= 1
         if self._nodes < 0 or depth > 24 or value is None:
             return
-        with suppress(Exception):  # whatever an object does when it is looked at, the others count
+        with suppress(Exception):  # an object's properties may raise anything; the other values still count
             self._add_by_kind(value, key, depth)
 
     def _add_by_kind(self, value: object, key: str, depth: int) -> None:
@@ -134,6 +150,7 @@ class ErrorDetails:
             self._object(value, depth)
 
     def _add_text(self, value: str, key: str, depth: int) -> None:
+        """Add a text, with the JSON, statuses and codes in it. What a model wrote is left out."""
         if self._room <= 0 or not value.strip():
             return
         if key in _CODE_KEYS and len(value) <= 100:
@@ -141,7 +158,7 @@ class ErrorDetails:
             if key in _STATUS_KEYS and value.strip().isdecimal():
                 self._number(int(value), key)
             if not re.search(r"\s|[^\x00-\x7f]", value.strip()):
-                return  # one word of ASCII is no sentence
+                return  # a single word is a code only
         parsed = _jsons_in(value)
         for part in parsed:
             self.add_value(part, "", depth + 1)
@@ -153,9 +170,9 @@ class ErrorDetails:
         if shown not in self.texts:
             self._room -= len(shown)
             self.texts.append(shown)
-            self.statuses |= {int(match[1] or match[2]) for match in _SAID.finditer(shown[:2000])}
+            self.statuses |= {int(match[1] or match[2]) for match in _STATED_STATUS.finditer(shown[:2000])}
             if not parsed:
-                self.codes += _NAMED.findall(shown)[:50]
+                self.codes += _STATED_CODE.findall(shown)[:50]
 
     def _number(self, value: int, key: str) -> None:
         if key in _STATUS_KEYS and 400 <= value < 600:
@@ -170,13 +187,13 @@ class ErrorDetails:
         for key, part in _fields(value).items():
             if key == "usage":
                 self._usage(part)
-            elif key in _TALK:
+            elif key in _REPLY_KEYS:
                 self._endings(part, depth)
             elif key not in _UNREAD and (not reply or key in _ENDINGS or key == "error"):
                 self.add_value(part, key, depth + 1)
 
     def _endings(self, value: object, depth: int) -> None:
-        """Of a reply's choices only why they ended, and an error that came instead."""
+        """Add from a reply's choices only the reasons for their end, and errors in place of a reply."""
         for part in _first(cast("Iterable[object]", value), 8) if isinstance(value, list | tuple) else [value]:
             for key in ("finish_reason", "stop_reason", "native_finish_reason", "error"):
                 found = (
@@ -189,7 +206,7 @@ class ErrorDetails:
 
     def _object(self, value: object, depth: int) -> None:
         if depth and isinstance(value, BaseException):
-            return  # a link of the chain: read by itself
+            return  # it is read as an error of the chain by itself
         if isinstance(value, ModelError):
             self.kind = value.kind
             for key, part in (("status", value.status), ("code", value.code), ("", value.body), ("", value.text)):
@@ -230,9 +247,10 @@ class ErrorDetails:
 
 
 def readings(error: object) -> Iterator[ErrorDetails]:
-    """The error and what it came from, outermost first: causes, contexts, members of groups, what a library wrapped."""
+    """The details of an error and of the errors behind it, outermost first: causes, contexts, members of groups, and what a
+    library wrapped."""
     waiting: list[object] = [error]
-    seen: list[object] = []  # kept, so that no identity is used twice
+    seen: list[object] = []  # compared by identity, and kept alive, since Python reuses the ids of dead objects
     while waiting and len(seen) < _CAUSES:
         current = waiting.pop(0)
         if current is None or any(current is other for other in seen):
@@ -246,25 +264,25 @@ def readings(error: object) -> Iterator[ErrorDetails]:
 
 
 def _causes_of(error: object) -> Iterator[object]:
-    """The errors that one came from, wrapped, or keeps in an attribute."""
-    kept = _safe_getattr(error, "__dict__")
-    attributes = _first(cast("dict[str, object]", kept).values(), 100) if isinstance(kept, dict) else []
-    for held in [*(_safe_getattr(error, name) for name in _INNER), *attributes]:
-        parts = _first(cast("Iterable[object]", held), _CAUSES) if isinstance(held, tuple | list) else [held]
+    """The errors that an error came from, wrapped, or keeps in an attribute."""
+    own = _safe_getattr(error, "__dict__")
+    attributes = _first(cast("dict[str, object]", own).values(), 100) if isinstance(own, dict) else []
+    for value in [*(_safe_getattr(error, name) for name in _INNER), *attributes]:
+        parts = _first(cast("Iterable[object]", value), _CAUSES) if isinstance(value, tuple | list) else [value]
         yield from (part for part in parts if isinstance(part, BaseException))
 
 
 def _is_reply(value: Mapping[object, object]) -> bool:
-    """True for what a model said, whole or in part, rather than what a server says of a failure."""
+    """True for a reply of a model or a part of one, in contrast to a server's error."""
     keys = _fields(value).keys()
-    return bool(_TALK & keys) or ("content" in keys and bool({"role", "stopreason"} & keys))
+    return bool(_REPLY_KEYS & keys) or ("content" in keys and bool({"role", "stopreason"} & keys))
 
 
-# ── looking at an object of any kind without being hurt ──
+# ── reading any object without raising ──
 
 
 def _safe_getattr(value: object, name: str) -> object:
-    """An attribute, None where there is none or it cannot be had."""
+    """An attribute; None where it is missing or raises."""
     try:
         return cast("object", getattr(value, name, None))
     except Exception:  # a property may do anything
@@ -272,7 +290,7 @@ def _safe_getattr(value: object, name: str) -> object:
 
 
 def _called(method: object) -> object:
-    """What a method gives, None where it is none, fails, or would have to be awaited."""
+    """The result of a method; None where it cannot be called, raises, or would have to be awaited."""
     try:
         result = method() if callable(method) else None
         if isinstance(result, Coroutine):
@@ -284,7 +302,7 @@ def _called(method: object) -> object:
 
 
 def _text_of(error: BaseException) -> str:
-    """An exception as text, nothing where it cannot say itself."""
+    """An exception as text; empty where that raises."""
     try:
         return str(error)
     except Exception:
@@ -292,7 +310,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def _first(values: Iterable[_T], most: int) -> list[_T]:
-    """At most so many of the values."""
+    """The first `most` values; none where iterating raises."""
     try:
         return [part for part, _ in zip(values, range(most), strict=False)]
     except Exception:
@@ -300,17 +318,17 @@ def _first(values: Iterable[_T], most: int) -> list[_T]:
 
 
 def _fields(value: Mapping[object, object]) -> dict[str, object]:
-    """A mapping's values by their plain names, a hundred at most."""
+    """The first hundred values of a mapping by their normalized keys."""
     return {_normalized_key(key): part for key, part in _first(value.items(), 100)}
 
 
 def _normalized_key(key: object) -> str:
-    """A name in one spelling: `statusCode`, `status_code` and `status-code` are `statuscode`."""
+    """A key in one spelling: `statuscode` for `statusCode`, `status_code` and `status-code`."""
     return str(key)[:40].lower().replace("_", "").replace("-", "") if isinstance(key, str) else ""
 
 
 def _readable(text: str) -> str:
-    """Head and tail of a text without colours and markup, with `\\u` escapes and entities as the letters they stand for."""
+    """The beginning and end of a text, without colour codes and HTML tags, and with `\\u` escapes and HTML entities decoded."""
     cut = text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
     if _PAGE.search(cut):
         cut = html.unescape(_TAG.sub(" ", cut)).strip()
@@ -318,8 +336,8 @@ def _readable(text: str) -> str:
 
 
 def _jsons_in(text: str) -> list[object]:
-    """The JSON in a text: a body, one behind a library's prefix, or the first and last events of a stream, whose last is why it
-    ended."""
+    """The JSON values in a text: a body, also behind a library's prefix, or the first and last events of a stream, whose last one
+    tells why it ended."""
     lines = [line for line in text.splitlines() if line.startswith(("data:", "{"))]
     if len(lines) > 1:
         events = [value for line in [*lines[:2], *lines[2:][-3:]] if (value := _json_in(line)) is not None]
@@ -330,7 +348,7 @@ def _jsons_in(text: str) -> list[object]:
 
 
 def _json_in(text: str) -> object:
-    """The first JSON object, or list of them, in a text."""
+    """The first JSON object, or list of objects, in a text; None where there is none."""
     if len(text) > _MAX_JSON_CHARS:
         return None
     for start in _first((found.start() for found in re.finditer(r"[{\[]", text)), 4):

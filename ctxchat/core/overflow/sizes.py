@@ -1,7 +1,8 @@
-"""The sizes that a refusal names: the window, the prompt as the server counted it, and the room left for output.
+"""Reads the sizes that a server names when it refuses a prompt: the window, the prompt as the server counted it, and the room
+left for the reply.
 
-Reads words only; judges nothing. In the patterns `#` stands for a number of tokens; characters, bytes and what is said of the
-output are no such number.
+Only reads texts; `verdict` decides what an error means. In the patterns `#` stands for a number of tokens, which is none of
+characters or bytes, and not about the output.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _UNIT = r"(?![\d,.]{0,20}\d)(?!\s*(?:characters|chars|bytes|kb|mb|output|complet
 
 
 def _numbered(*met: tuple[str, str], after: str = "") -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Patterns, each with a message it was met in."""
+    """Patterns with `#` filled in, each with a real message that it matches; `after` is a pattern that must follow the number."""
     return tuple((expression(pattern.replace("#", _N + _UNIT + after), re.I), message) for pattern, message in met)
 
 
@@ -269,17 +270,17 @@ _OUTPUT = expression(r"completion|output|max(?:imum)?_\w{0,12}tokens|max (?:new 
 _BOUND = expression(r"(?:contains|has) at least (\d[\d,]{0,15}) input tokens", re.I)
 _SANE = range(64, 1 << 28)
 _CODES = {1039, 1261, 2013}
-"""Providers' codes that stand in brackets where a size could."""
+"""Error codes of providers that stand in brackets where a size could be."""
 
 
 def named_window(words: str) -> int:
-    """The window in tokens that a refusal names; 0 where it names none."""
+    """The window in tokens that a text names; 0 where it names none."""
     return next((tokens for pattern, _ in WINDOWS for tokens in _find_sizes(pattern, words)), 0)
 
 
 def named_prompt(words: str) -> int:
-    """The prompt in tokens as the server counted it; 0 where it names none, or only a lower bound, or what the output is to
-    add to it and cannot be told apart."""
+    """The prompt in tokens as the server counted it; 0 where the text names no number, only a lower bound, or only the sum of
+    prompt and reply."""
     if _BOUND.search(words):
         return 0
     parts = _input_parts(words)
@@ -290,33 +291,33 @@ def named_prompt(words: str) -> int:
 
 
 def room_for_output(words: str, estimated_tokens: int | None) -> int:
-    """Tokens of output that fit beside an input that fits by itself; 0 where the refusal does not say so.
+    """The tokens that a reply may have beside this prompt, where the text says that prompt and reply together are too long; 0
+    where it does not say that, or where the prompt alone is.
 
-    Where the server only gives a lower bound of the input, our own count decides, with a tenth on top.
+    Where the server names only a lower bound of the prompt, our own count plus a tenth is used.
     """
     if not _OUTPUT.search(words):
         return 0
-    summed = _SUM.search(words)
-    if summed:
-        return max(0, _number(summed[3]) - _number(summed[1]))
+    if total := _SUM.search(words):
+        return max(0, _number(total[3]) - _number(total[1]))
     window = named_window(words)
     if _BOUND.search(words):
         counted = int(estimated_tokens * 1.1) if estimated_tokens else window
         return max(0, window - counted)
-    given = _input_parts(words)
-    if not given:
+    prompt = _input_parts(words)
+    if not prompt:
         labelled = _LABELLED.search(words)
-        given = _number(labelled[1]) if labelled else 0
-    return max(0, window - given) if window and given else 0
+        prompt = _number(labelled[1]) if labelled else 0
+    return max(0, window - prompt) if window and prompt else 0
 
 
 def _input_parts(words: str) -> int:
-    """The sum of what messages, functions and prompt are said to be."""
+    """The sum of the numbers that a text gives for messages, functions and prompt; 0 where it gives none."""
     return sum(_number(text) for pattern, _ in INPUTS for text in dict.fromkeys(m[1] for m in pattern.finditer(words)))
 
 
 def _find_sizes(pattern: re.Pattern[str], words: str) -> list[int]:
-    """The numbers a pattern finds that can be tokens of a prompt or a window."""
+    """The numbers that a pattern finds and that can be the tokens of a prompt or a window."""
     numbers: list[int] = []
     for match in pattern.finditer(words):
         digits, *unit = [group for group in match.groups() if group]

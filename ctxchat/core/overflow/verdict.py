@@ -1,6 +1,6 @@
-"""Whether an error means that the prompt did not fit the model's context window, and what the refusal tells of sizes.
+"""Decides whether an error is an overflow (the prompt did not fit the model's context window), and which sizes it names.
 
-Pure: looks at classes, statuses, codes and words, whatever object they come in; imports no provider's library.
+Pure: goes by names of classes, statuses, codes and texts, whatever object they come in; imports no provider's library.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ _OVERFLOW_NAME = re.compile(r"context_?(?:window|length|size|limit)?_?(?:overflo
 
 
 def is_context_overflow(error: object, *, estimated_tokens: int | None = None, window: int | None = None) -> bool:
-    """True where a server refused a prompt as longer than its window, or answered one that was.
+    """True where a server refused a prompt because it was longer than its window, or answered one that was.
 
     `error` may be an exception of any library (with its causes), a body, an event of a stream, a reply, or a text.
-    `estimated_tokens` is our own count of the prompt and `window` the believed window, both in tokens: with both, a
-    refusal without a reason is believed from half the window on, and a body «too large» is not believed below it.
+    `estimated_tokens` is our own count of the prompt and `window` the window as far as known, both in tokens. With both, a
+    refusal without a reason counts as an overflow if the prompt is at least half the window, and one because the body is too
+    large only then.
 
-    In this order, for each error of a chain, the outermost first: a server's own code for it; then what it never is
-    (rate, quota, key, filter, output limit); then words; then status and size. Never raises.
+    For each error of a chain, the outermost first, these are checked in order: an error code for overflows; what is never one
+    (rates, quotas, keys, filters, the output limit); the text; then status and size. Never raises.
     """
     share = estimated_tokens / window if estimated_tokens is not None and window else None
     for reading in readings(error):
@@ -41,31 +42,32 @@ def is_context_overflow(error: object, *, estimated_tokens: int | None = None, w
 
 
 def stated_window(error: object) -> int:
-    """The window in tokens that the server names in its refusal; 0 where it names none, or refused for another reason."""
+    """The window in tokens that an overflow names; 0 where it names none or the error is no overflow."""
     return named_window(_refusal(error))
 
 
 def overflow_code(code: str, words: str = "") -> bool:
-    """True where a server's own code says it. That beats words, and a 429 too, which may be a gateway's; only a rate or a quota
-    that is named beside it speaks louder.
+    """True where an error code stands for an overflow. It counts for more than the text and than a status 429, which a gateway
+    may have set; but not where the text `words` names a rate or a quota.
     """
     return _coded([code], words)
 
 
 def stated_prompt(error: object) -> int:
-    """The prompt in tokens as the server counted it for its refusal; 0 where it says no number, or a lower bound."""
+    """The prompt in tokens as the server counted it, by an overflow; 0 where it names no number or only a lower bound."""
     return named_prompt(_refusal(error))
 
 
 def output_excess(error: object, *, estimated_tokens: int | None = None) -> int:
-    """The largest output in tokens that would fit, where the server says that the input fits and input and output together
-    do not; 0 otherwise. Some servers tell only a lower bound of the input: then `estimated_tokens`, our count, is used.
+    """The longest reply in tokens that would fit, where the server says that the prompt fits but not the prompt and the requested
+    reply together; 0 otherwise. Where the server names only a lower bound of the prompt, our own count `estimated_tokens` is
+    used.
     """
     return room_for_output(_refusal(error), estimated_tokens)
 
 
 def _refusal(error: object) -> str:
-    """The words of the first error of a chain that is an overflow; nothing where another one comes before it."""
+    """The text of the first error in a chain that says anything about overflows, where it is one; empty where it is none."""
     for reading in readings(error):
         verdict = _verdict(reading, None, 0)
         if verdict is not None:
@@ -74,7 +76,8 @@ def _refusal(error: object) -> str:
 
 
 def _verdict(reading: ErrorDetails, share: float | None, window: int) -> bool | None:
-    """True, False, or None where this error of the chain says nothing of it."""
+    """Whether an error is an overflow; None where it does not tell. `share` is our count of the prompt as a share of the window,
+    None where that is not known; `window` is in tokens, 0 where not known."""
     words = reading.words
     if reading.kind == "overflow" or _coded(reading.codes, words):
         return True
@@ -98,11 +101,13 @@ def _names_overflow(names: set[str]) -> bool:
 
 
 def _coded(codes: list[str], words: str) -> bool:
-    said = any(code in NUMBERS or wordings.CODE.match(code.replace("-", "_")) for code in codes)
-    return said and not metered(codes, words)
+    """True where one of the codes stands for an overflow and neither codes nor text name a rate or a quota."""
+    coded = any(code in NUMBERS or wordings.CODE.match(code.replace("-", "_")) for code in codes)
+    return coded and not metered(codes, words)
 
 
 def _never(reading: ErrorDetails, words: str) -> bool:
+    """True for an error that is certainly something else than an overflow."""
     return bool(
         reading.kind in _NEVER_KIND
         or reading.statuses & _NEVER_STATUS

@@ -1,7 +1,9 @@
-"""The words in which servers refuse a prompt as too long.
+"""Recognises the texts by which servers refuse a prompt as too long (`too_long`).
 
-By meaning, not by provider: in one sentence stand what was too much (a prompt, a conversation, tokens) and that it was too
-much, or what it may be at most. Knows nothing of errors or objects. Gaps are bounded, so that time grows with a text's length.
+The patterns are ordered by meaning, not by provider: a sentence must name what was too much (a prompt, a conversation, tokens),
+and either that it was too much or a limit that applies. So texts of unknown servers are recognised, too. Each pattern stands with
+a real message that it matches. Knows nothing of errors or objects. Gaps in patterns are limited, so that the time is proportional
+to the length of a text.
 """
 
 from __future__ import annotations
@@ -14,18 +16,19 @@ from ctxchat.core.expressions import expression
 
 
 class Wordings:
-    """Patterns for one meaning, searched as one, whatever the case. Each stands with a message it was met in (`met`)."""
+    """Patterns for one meaning, searched for as one, regardless of case. `met` are the patterns, each with a real message that it
+    matches."""
 
     def __init__(self, *met: tuple[str, str]) -> None:
         self.met = met
         self._either = expression("|".join(pattern for pattern, _ in met), re.I)
 
     def search(self, text: str) -> re.Match[str] | None:
-        """The first place where one of them stands."""
+        """The first match of any of the patterns."""
         return self._either.search(text)
 
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
-        """All of them."""
+        """All matches."""
         return self._either.finditer(text)
 
 
@@ -37,10 +40,11 @@ CODE = expression(
     r"|.*(?:exceed|out_?of|too_?long).*context|tokens?_?limit_?reached)",
     re.I,
 )
-"""A code or type that says it: `context_length_exceeded`, `exceed_context_size_error`, `PromptTooLong`, `OutofContextError`."""
+"""Matches an error code or type for a prompt that is too long: `context_length_exceeded`, `PromptTooLong`,
+`OutofContextError`."""
 
 NUMBERS = {"1261", "336007", "336103", "10907"}
-"""The same as numbers: Zhipu's; Baidu's two; iFlytek's."""
+"""Numeric error codes of the same meaning: Zhipu's, Baidu's two, iFlytek's."""
 
 SIZE_CODE = expression(
     r"(?:request|payload|body|content|entity)_?(?:entity_?)?too_?large(?:_?error)?|payloadtoolarge\w*", re.I
@@ -88,7 +92,7 @@ _TOKENS = Wordings(
         "Prompt length of 8200 is longer than the maximum model length of 8192.",
     ),
 )
-"""With one of these beside it, a request or a text is one that is measured."""
+"""Words that must stand beside one of `_WORDING` (a request, a text), so that it is about a length in tokens."""
 
 # ── that it was too much ──
 
@@ -204,7 +208,7 @@ _OWN = Wordings(
         "model context length exceeded: prompt has 9021 tokens, num_ctx is 8192",
     )
 )
-"""Whose excess it is: before the verb stands either something of its own limits, or what is sent."""
+"""What is sent, as the subject of a sentence, in contrast to `_OTHER`, things with limits of their own."""
 
 _NORM = Wordings(
     (
@@ -235,7 +239,8 @@ _CAP = Wordings(
         "RuntimeError: start (0) + length (2049) exceeds dimension size (2048).",
     )
 )
-"""«The prompt must be shorter than the model's window»: a limit that is named is one that was not kept."""
+"""Limits in sentences such as «The prompt must be shorter than the model's window»: in an error, a named limit is one that was
+passed."""
 
 _PHRASES = Wordings(
     (
@@ -322,7 +327,7 @@ _PHRASES = Wordings(
         "The input token count exceeds the maximum context length for this model.",
     ),
 )
-"""What has no such form."""
+"""Whole phrases, for messages that do not have that form."""
 
 SIZE = Wordings(
     (
@@ -345,7 +350,7 @@ SIZE = Wordings(
         "Request exceeds the maximum allowed number of bytes. The maximum request size is 32 MB.",
     ),
 )
-"""A body refused for its size: an overflow where our count does not speak against it."""
+"""Refusals because of the size of a body: an overflow, unless our count of the prompt speaks against it."""
 
 WEAK = Wordings(
     (
@@ -353,7 +358,7 @@ WEAK = Wordings(
         "default_max_tokens (-5178) must be greater than 0, default_max_tokens (-5178) = max_seq_len",
     ),
 )
-"""Says nothing alone; an overflow where the prompt by our count is near the window."""
+"""Messages that tell nothing by themselves; an overflow where the prompt by our count is large."""
 
 BARE = expression(
     r"\A[\s\W]*(?:(?:litellm\.)?\w{0,60}(?:error|exception)\w{0,20}[\s:\-]{1,4}){0,3}"
@@ -363,10 +368,13 @@ BARE = expression(
     r"(?:['\"]? for url.{0,300})?[\s\W]*\Z",
     re.I | re.S,
 )
-"""A refusal without a reason: «Bad Request», «400 status code (no body)», nothing at all."""
+"""Matches a refusal without a reason: «Bad Request», «400 status code (no body)», an empty text."""
 
 _END = expression(r"\n|(?<!\d)[.!?] |[。；!?](?=\s|$)")
+"""Matches the end of a sentence."""
+
 _BEFORE, _AFTER, _MOST = 110, 90, 200
+"""Characters before and behind a match that are taken for its sentence, and the most matches that are checked."""
 
 
 def too_long(words: str) -> bool:
@@ -375,8 +383,8 @@ def too_long(words: str) -> bool:
         return True
     for before, verb, after in _with_context(_EXCESS, words):
         clause = before + verb + after
-        told = _PROMPT.search(clause) or (_WORDING.search(clause) and _TOKENS.search(clause))
-        if told and not _of_another(before, after):
+        about_prompt = _PROMPT.search(clause) or (_WORDING.search(clause) and _TOKENS.search(clause))
+        if about_prompt and not _of_another(before, after):
             return True
     for before, verb, after in _with_context(_NORM, words):
         if _OWN.search(before) and _CAP.search(verb + after) and not _of_another(before, after):
@@ -389,12 +397,12 @@ def too_long(words: str) -> bool:
 
 
 def _of_another(before: str, after: str) -> bool:
-    """True where the subject is something other than what is sent, and nothing says that it was measured against the window."""
+    """True where a sentence is about something else than what is sent (an image, say), and does not mention the window."""
     return bool(_OTHER.search(before) and not _OWN.search(before) and not _WINDOW.search(after))
 
 
 def _with_context(pattern: Wordings, words: str) -> Iterator[tuple[str, str, str]]:
-    """For each match what stands before it in its sentence, itself, and what stands after it."""
+    """For each match: what stands before it in its sentence, the match, and what stands behind it."""
     for match in islice(pattern.finditer(words), _MOST):
         before = words[max(0, match.start() - _BEFORE) : match.start()]
         after = words[match.end() : match.end() + _AFTER]
