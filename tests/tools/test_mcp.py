@@ -26,6 +26,7 @@ from ctxchat.tools.mcp.worker import MAX_RESULT_CHARS
 from ctxchat.tools.processes import child
 from tests.agent.desk import Desk
 from tests.doubles.http_mcp import forgetful
+from tests.doubles.kept_mcp_host import RAW, kept_mcp_host
 from tests.doubles.ports import free_port, until_listening
 from tests.doubles.scripted import ScriptedModel, calls, says
 from tests.doubles.started_server import started
@@ -35,7 +36,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 SCRIPT = str(Path(__file__).resolve().parents[1] / "doubles" / "mcp_server.py")
 LOCAL = Address(command=sys.executable, args=(SCRIPT,))
 LIBRARY = Address(command=sys.executable, args=(str(Path(SCRIPT).with_name("mcp_library.py")),))
-RAW = str(Path(SCRIPT).with_name("raw_mcp_server.py"))
 
 
 def wrong(how: str) -> Address:
@@ -74,9 +74,7 @@ async def gone(pid: int) -> bool:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def host(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[McpHost]:
-    """One process for all tests here that holds the SDK, which takes a second to load: a server of ours keeps it up."""
-    host = McpHost()
-    async with up(wrong("twins"), tmp_path_factory.mktemp("twins"), host):
+    async with kept_mcp_host(tmp_path_factory.mktemp("kept")) as host:
         yield host
 
 

@@ -12,14 +12,18 @@ from urllib.error import HTTPError
 
 import msgspec
 import pytest
+import pytest_asyncio
 
 from ctxchat.core.errors import ToolError
 from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.login_store import FOLDER, LoginStore, StoredLogin
 from ctxchat.tools.mcp.protocol import Address
 from ctxchat.tools.mcp.server import McpServer, StartOptions
+from tests.doubles.kept_mcp_host import kept_mcp_host
 from tests.doubles.ports import free_port, until_listening
 from tests.doubles.started_server import started
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SCRIPT = str(Path(__file__).resolve().parents[1] / "doubles" / "mcp_login_server.py")
 
@@ -27,15 +31,15 @@ SCRIPT = str(Path(__file__).resolve().parents[1] / "doubles" / "mcp_login_server
 class Desk:
     """A server that wants logins, and how somebody connects to it: `told` is what it says happened."""
 
-    def __init__(self, folder: Path, url: str) -> None:
-        self.folder, self.address = folder, Address(url=url)
+    def __init__(self, folder: Path, host: McpHost, url: str) -> None:
+        self.folder, self.host, self.address = folder, host, Address(url=url)
         self.told: list[str] = []
         self.store = LoginStore(folder / FOLDER)
 
     @asynccontextmanager
     async def connected(self, log_in: bool = False, **more: str) -> AsyncIterator[McpServer]:
         address = msgspec.structs.replace(self.address, **more)
-        server = McpServer("harbour", address, StartOptions(str(self.folder), self.folder / "harbour.log"), McpHost())
+        server = McpServer("harbour", address, StartOptions(str(self.folder), self.folder / "harbour.log"), self.host)
         async with started(server, self.browse if log_in else None):
             yield server
 
@@ -44,13 +48,21 @@ class Desk:
         self._going = asyncio.get_running_loop().run_in_executor(None, lambda: urllib.request.urlopen(page).read())
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def host(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[McpHost]:
+    with pytest.MonkeyPatch.context() as variables:
+        variables.setenv("HARBOUR_SECRET", "hush")
+        async with kept_mcp_host(tmp_path_factory.mktemp("kept")) as host:
+            yield host
+
+
 @asynccontextmanager
-async def desk(folder: Path, *arguments: str) -> AsyncIterator[Desk]:
+async def desk(folder: Path, host: McpHost, *arguments: str) -> AsyncIterator[Desk]:
     port = free_port()
     process = await asyncio.create_subprocess_exec(
         sys.executable, SCRIPT, str(port), *arguments, stdout=-1, stderr=asyncio.subprocess.DEVNULL
     )
-    desk = Desk(folder, f"http://127.0.0.1:{port}/mcp")
+    desk = Desk(folder, host, f"http://127.0.0.1:{port}/mcp")
 
     async def read() -> None:
         assert process.stdout
@@ -68,8 +80,8 @@ async def desk(folder: Path, *arguments: str) -> AsyncIterator[Desk]:
         await reading
 
 
-async def test_a_login_is_begun_by_a_person_only_and_kept_for_later(tmp_path: Path):
-    async with desk(tmp_path, "3600") as at:
+async def test_a_login_is_begun_by_a_person_only_and_kept_for_later(tmp_path: Path, host: McpHost):
+    async with desk(tmp_path, host, "3600") as at:
         async with at.connected() as server:
             assert server.state == "failed" and server.row.login_wanted and "mcp login harbour" in server.trouble
             assert at.told == []  # not even registered
@@ -88,8 +100,8 @@ async def test_a_login_is_begun_by_a_person_only_and_kept_for_later(tmp_path: Pa
             assert server.row.login_wanted
 
 
-async def test_one_that_ends_is_renewed_also_by_two_sessions_at_once(tmp_path: Path):
-    async with desk(tmp_path, "1") as at:
+async def test_one_that_ends_is_renewed_also_by_two_sessions_at_once(tmp_path: Path, host: McpHost):
+    async with desk(tmp_path, host, "1") as at:
         async with at.connected(log_in=True):
             pass
         async with at.connected() as first, at.connected() as second:
@@ -100,8 +112,8 @@ async def test_one_that_ends_is_renewed_also_by_two_sessions_at_once(tmp_path: P
         assert at.told.count("logged-in") == 1 and at.told.count("renewed") >= 3
 
 
-async def test_a_token_that_is_refused_is_renewed_and_the_call_goes_out_again(tmp_path: Path):
-    async with desk(tmp_path, "3600") as at:
+async def test_a_token_that_is_refused_is_renewed_and_the_call_goes_out_again(tmp_path: Path, host: McpHost):
+    async with desk(tmp_path, host, "3600") as at:
         async with at.connected(log_in=True):
             pass
         kept = at.store.read(at.address.url)
@@ -111,8 +123,8 @@ async def test_a_token_that_is_refused_is_renewed_and_the_call_goes_out_again(tm
             assert server.state == "ready" and at.told[-1] == "renewed"
 
 
-async def test_one_that_ends_at_the_server_while_it_is_in_use_is_renewed(tmp_path: Path):
-    async with desk(tmp_path, "3600") as at:
+async def test_one_that_ends_at_the_server_while_it_is_in_use_is_renewed(tmp_path: Path, host: McpHost):
+    async with desk(tmp_path, host, "3600") as at:
         async with at.connected(log_in=True):
             pass
         async with at.connected() as server:
@@ -122,8 +134,8 @@ async def test_one_that_ends_at_the_server_while_it_is_in_use_is_renewed(tmp_pat
             assert at.told.count("renewed") == before + 1
 
 
-async def test_one_that_is_over_is_told_and_the_tools_say_how_to_mend_it(tmp_path: Path):
-    async with desk(tmp_path, "1") as at:
+async def test_one_that_is_over_is_told_and_the_tools_say_how_to_mend_it(tmp_path: Path, host: McpHost):
+    async with desk(tmp_path, host, "1") as at:
         async with at.connected(log_in=True):
             pass
         async with at.connected() as server:
@@ -136,9 +148,8 @@ async def test_one_that_is_over_is_told_and_the_tools_say_how_to_mend_it(tmp_pat
             assert server.row.login_wanted
 
 
-async def test_where_the_server_registers_nobody_the_settings_say_who_we_are(tmp_path: Path, monkeypatch):
-    monkeypatch.setenv("HARBOUR_SECRET", "hush")
-    async with desk(tmp_path, "1", "unregistered") as at:
+async def test_where_the_server_registers_nobody_the_settings_say_who_we_are(tmp_path: Path, host: McpHost):
+    async with desk(tmp_path, host, "1", "unregistered") as at:
         async with at.connected(log_in=True) as server:
             assert server.state == "failed" and "client_id" in server.trouble
         async with at.connected(log_in=True, client_id="known", client_secret_env="HARBOUR_SECRET") as server:
@@ -148,14 +159,14 @@ async def test_where_the_server_registers_nobody_the_settings_say_who_we_are(tmp
             assert server.state == "ready" and "renewed" in at.told
 
 
-async def test_a_login_that_is_refused_says_why(tmp_path: Path):
-    async with desk(tmp_path, "3600", "denied") as at, at.connected(log_in=True) as server:
+async def test_a_login_that_is_refused_says_why(tmp_path: Path, host: McpHost):
+    async with desk(tmp_path, host, "3600", "denied") as at, at.connected(log_in=True) as server:
         assert server.state == "failed" and "refused" in server.trouble and "today" in server.trouble
         assert at.store.read(at.address.url) is None
 
 
-async def test_what_was_copied_from_a_browser_elsewhere_is_taken_and_nothing_else_is(tmp_path: Path):
-    async with desk(tmp_path, "3600") as at:
+async def test_what_was_copied_from_a_browser_elsewhere_is_taken_and_nothing_else_is(tmp_path: Path, host: McpHost):
+    async with desk(tmp_path, host, "3600") as at:
         seen: list[int] = []
 
         def elsewhere(page: str, callback: Callable[[str], object]) -> None:
@@ -180,48 +191,19 @@ async def test_what_was_copied_from_a_browser_elsewhere_is_taken_and_nothing_els
             loop = asyncio.get_running_loop()
             loop.run_in_executor(None, go)
 
-        server = McpServer("harbour", at.address, StartOptions(str(tmp_path), tmp_path / "harbour.log"), McpHost())
+        server = McpServer("harbour", at.address, StartOptions(str(tmp_path), tmp_path / "harbour.log"), host)
         server.start(elsewhere)
         await asyncio.wait_for(server.settled(), 60)
         assert server.state == "ready" and seen == [404, 404, 404]
         await server.stop()
 
 
-async def test_a_header_of_the_settings_is_not_replaced_by_a_login(tmp_path: Path):
-    async with desk(tmp_path, "3600") as at:
+async def test_a_header_of_the_settings_is_not_replaced_by_a_login(tmp_path: Path, host: McpHost):
+    async with desk(tmp_path, host, "3600") as at:
         at.store.write(at.address.url, StoredLogin("whatever"))
         address = msgspec.structs.replace(at.address, headers={"authorization": "Bearer mine"})
-        server = McpServer("harbour", address, StartOptions(str(tmp_path), tmp_path / "harbour.log"), McpHost())
+        server = McpServer("harbour", address, StartOptions(str(tmp_path), tmp_path / "harbour.log"), host)
         server.start()
         await asyncio.wait_for(server.settled(), 60)
         assert "Authorization header" in server.trouble and not server.row.login_wanted
         await server.stop()
-
-
-class Keyring:
-    """A keyring in memory; one that is `locked` fails."""
-
-    def __init__(self, locked: bool = False) -> None:
-        self.kept: dict[tuple[str, str], str] = {}
-        self.locked = locked
-
-    def set_password(self, service: str, name: str, text: str) -> None:
-        if self.locked:
-            raise RuntimeError("locked")
-        self.kept[service, name] = text
-
-    def get_password(self, service: str, name: str) -> str | None:
-        return self.kept.get((service, name))
-
-    def delete_password(self, service: str, name: str) -> None:
-        del self.kept[service, name]
-
-
-@pytest.mark.parametrize("locked", [False, True])
-def test_a_login_goes_to_the_keyring_where_that_works_else_to_a_file(tmp_path: Path, locked: bool):
-    keyring = Keyring(locked)
-    store, login = LoginStore(tmp_path / "logins", keyring), StoredLogin("a", 5.0, "r", "https://x/token", "me")
-    store.write("https://x/mcp", login)
-    assert store.read("https://x/mcp") == login and store.read("https://y/mcp") is None
-    assert store.path("https://x/mcp").exists() == locked and bool(keyring.kept) != locked
-    assert store.delete("https://x/mcp") and store.read("https://x/mcp") is None
