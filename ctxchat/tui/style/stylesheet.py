@@ -9,35 +9,56 @@ from weakref import WeakKeyDictionary
 
 from textual.app import App
 from textual.cache import LRUCache
-from textual.css.model import RuleSet, SelectorType
+from textual.css.model import _CHECKS, RuleSet, SelectorType
 from textual.css.styles import RulesMap
 from textual.css.stylesheet import Stylesheet
 from textual.dom import DOMNode
 from textual.widget import Widget
 
+_DEPENDING = Stylesheet._EXCLUDE_PSEUDO_CLASSES_FROM_CACHE
+"""States of a node that hang on others: which child of its parent it is, whether the focus is within it. Rules that ask for them
+Textual matches anew each time."""
+
 
 class RulesFound(NamedTuple):
-    """What holds for a node, and which of its states the rules ask for."""
+    """What holds for a node, None where no rule does, and which of its states the rules ask for."""
 
-    rules: RulesMap
+    rules: RulesMap | None
     asks: tuple[bool, bool, bool, bool]
 
 
+Marks = tuple[type[DOMNode], str | None, frozenset[str]]
+"""What of a node stays while its state changes: type, id as far as rules ask for it, and classes."""
+
+
 class RuleMemory:
-    """What was found with these rules. `places` numbers places: a node's own marks below the number of its parent's place."""
+    """What was found with these rules. `places` numbers places: a node's own marks and state below the number of its parent's
+    place."""
 
     def __init__(self, rules: list[RuleSet]) -> None:
         self.rules = rules  # kept, so that nothing else gets their identities
-        selectors = (s for rule in rules for chain in rule.selector_set for s in chain.selectors)
+        selectors = [s for rule in rules for chain in rule.selector_set for s in chain.selectors]
         self.ids = {s.name for s in selectors if s.type is SelectorType.ID}
         self.places: dict[tuple[object, ...], int] = {}
         self.found: dict[int, RulesFound] = {}
+        self._askers = [(s, s.pseudo_classes & _DEPENDING) for s in selectors if s.pseudo_classes & _DEPENDING]
+        self._asked: dict[Marks, tuple[str, ...]] = {}
+
+    def asked(self, node: DOMNode, marks: Marks) -> tuple[str, ...]:
+        """The states of such a node that hang on others and that some rule asks for."""
+        if (names := self._asked.get(marks)) is None:
+            every = {
+                name
+                for selector, names in self._askers
+                if _CHECKS[selector.type](selector.name, node)
+                for name in names
+            }
+            names = self._asked[marks] = tuple(sorted(every))
+        return names
 
 
 class RememberingStylesheet(Stylesheet):
-    """As Textual's. A place is all that a rule can ask for: type, id, classes and state of a node and of all above it. What
-    Textual itself shares between no two nodes is worked out each time: where a rule asks which child of its parent a node is,
-    or whether the focus is within it."""
+    """As Textual's. A place is all that a rule can ask for: type, id, classes and state of a node and of all above it."""
 
     _memories: ClassVar[LRUCache[tuple[int, ...], RuleMemory]] = LRUCache(64)
 
@@ -45,6 +66,8 @@ class RememberingStylesheet(Stylesheet):
         super().__init__(variables=variables)
         self._memory, self._memory_of = RuleMemory([]), None
         self._worn: WeakKeyDictionary[DOMNode, tuple[RulesMap, RulesMap]] = WeakKeyDictionary()
+        self._parts_of: WeakKeyDictionary[DOMNode, tuple[RuleMemory, int]] = WeakKeyDictionary()
+        self._matched: dict[DOMNode, RulesMap] = {}  # by nodes whose rules are being looked for
         self._above: dict[DOMNode, int] | None = None  # places already known, while no node changes
 
     def apply(self, node: DOMNode, *, animate: bool = False, cache: dict[Any, RulesMap] | None = None) -> None:
@@ -52,14 +75,27 @@ class RememberingStylesheet(Stylesheet):
         place = self._memory_slot(node, memory)
         if (found := memory.found.get(place)) is not None:
             node._has_hover_style, node._has_focus_within, node._has_order_style, node._has_odd_or_even = found.asks
-            self._wear(node, found.rules, animate)
+            if found.rules is not None:
+                self._wear(node, found.rules, animate)
             self._process_component_classes(node)
             return
-        shared: dict[Any, RulesMap] = {}
-        super().apply(node, animate=animate, cache=shared)
-        for rules in shared.values():
-            asks = (node._has_hover_style, node._has_focus_within, node._has_order_style, node._has_odd_or_even)
-            memory.found[place] = RulesFound(rules, asks)
+        super().apply(node, animate=animate)
+        asks = (node._has_hover_style, node._has_focus_within, node._has_order_style, node._has_odd_or_even)
+        memory.found[place] = RulesFound(self._matched.pop(node, None), asks)
+
+    def replace_rules(self, node: DOMNode, rules: RulesMap, animate: bool = False) -> None:  # type: ignore[override]
+        self._matched[node] = rules
+        super().replace_rules(node, rules, animate)
+
+    def _process_component_classes(self, node: DOMNode) -> None:
+        """As Textual's, unless the node is where it was: then its parts wear what they wore."""
+        if not node._get_component_classes():
+            return
+        memory = self._look_up()
+        where = memory, self._memory_slot(node, memory)
+        if self._parts_of.get(node) != where or not node._component_styles:
+            super()._process_component_classes(node)
+            self._parts_of[node] = where
 
     def update_nodes(self, nodes: Iterable[DOMNode], animate: bool = False) -> None:
         self._above = {}
@@ -81,8 +117,9 @@ class RememberingStylesheet(Stylesheet):
             return known
         parent = node._parent
         above = self._memory_slot(parent, memory) if isinstance(parent, DOMNode) else -1
-        own = (above, type(node), node.id if node.id in memory.ids else None, node.classes, _state(node))
-        place = memory.places.setdefault(own, len(memory.places))
+        marks = type(node), node.id if node.id in memory.ids else None, node.classes
+        depending = tuple(map(node.has_pseudo_class, memory.asked(node, marks)))
+        place = memory.places.setdefault((above, marks, _state(node), depending), len(memory.places))
         if self._above is not None:
             self._above[node] = place
         return place
@@ -94,7 +131,7 @@ class RememberingStylesheet(Stylesheet):
         if put_on == rules and base._rules == became:
             node.notify_style_update()  # it may look different all the same: what is above it shines through
         else:
-            self.replace_rules(node, rules, animate)
+            super().replace_rules(node, rules, animate)
             self._worn[node] = (rules, base._rules.copy())
 
 
