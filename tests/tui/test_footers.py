@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
+from textual.widget import Widget
 from textual.widgets._footer import FooterKey
 
 from ctxchat.core.events import ApprovalRequested, QuestionAsked, TextDelta, ToolFinished, ToolStarted
@@ -49,8 +50,8 @@ async def opened(
 
 async def still(app: CtxchatApp, pilot: Pilot[int]) -> None:
     """Until nothing moves on the screen any more."""
-    before = ""
-    while before != (before := app.export_screenshot()):
+    before: object = None
+    while before != (before := painted(app)):
         await pilot.pause(0.05)
 
 
@@ -64,9 +65,19 @@ async def back_to_chat(app: CtxchatApp, pilot: Pilot[int]) -> None:
     await until(pilot, closed)
 
 
+def painted(app: CtxchatApp) -> object:
+    """What is on screen, with its colours. A picture of it would take ten times as long to draw."""
+    return [[(part.text, str(part.style)) for part in strip] for strip in app.screen._compositor.render_strips()]
+
+
+def state_of(app: CtxchatApp) -> tuple[object, ...]:
+    """All that a key may change and that is not painted."""
+    return tuple(app.screen_stack), app.focused, len(app._notifications), app.clipboard
+
+
 def seen(app: CtxchatApp) -> tuple[object, ...]:
     """All that a key may change."""
-    return app.export_screenshot(), tuple(app.screen_stack), app.focused, len(app._notifications), app.clipboard
+    return painted(app), *state_of(app)
 
 
 async def test_each_key_below_the_chat_does_something(tmp_path: Path) -> None:
@@ -112,8 +123,7 @@ AT_WORK: Mapping[str, tuple[Sequence[ScriptStep], Sequence[str]]] = {
 def at_rest(app: CtxchatApp) -> tuple[object, ...]:
     """All that a key may change, without what moves by itself."""
     shown = re.sub(rf"[{SPINNER}]|\d+ s\b", "", words(app))
-    _, *more = seen(app)
-    return shown, *more, app.chat.transcript._focused, app.chat.key_line._wanted
+    return shown, *state_of(app), app.chat.transcript._focused, app.chat.key_line._wanted
 
 
 async def come_to(
@@ -139,6 +149,25 @@ async def come_to(
     ]
 
 
+async def comes(pilot: Pilot[int], holds: Callable[[], bool], looks: int = LOOKS) -> bool:
+    """Whether it holds, within so many looks."""
+    for _ in range(looks):
+        if holds():
+            return True
+        await pilot.pause(0.01)
+    return False
+
+
+async def came_back(app: CtxchatApp, pilot: Pilot[int], before: tuple[object, ...], focused: Widget | None) -> bool:
+    """Close what a key has opened; whether all is as it was before it, so that the next can be tried here."""
+    if not app.is_running:
+        return False
+    await back_to_chat(app, pilot)
+    app.clear_notifications()
+    app.screen.set_focus(focused if focused and focused.is_attached else None)
+    return await comes(pilot, lambda: at_rest(app) == before, 20)
+
+
 @pytest.mark.parametrize("state", AT_WORK)
 async def test_each_key_below_the_chat_does_something_whatever_has_the_focus(tmp_path: Path, state: str) -> None:
     script, keys = AT_WORK[state]
@@ -155,18 +184,18 @@ async def test_each_key_below_the_chat_does_something_whatever_has_the_focus(tmp
         folder.mkdir()
         async with chatting(folder, session, (140, 40)) as (app, pilot):
             named = await come_to(app, pilot, script, keys)
-            key, does = named[tried]
-            before = at_rest(app)
-            await pilot.press(names.get(key, key))
-            for _ in range(LOOKS):
-                if at_rest(app) != before:
-                    break
-                await pilot.pause(0.01)
-            else:
-                dead.append(f"{key} {does}")
+            app.clear_notifications()
+            focused, before = app.focused, at_rest(app)
+            as_before = True
+            while as_before and tried < len(named):
+                key, does = named[tried]
+                await pilot.press(names.get(key, key))
+                if not await comes(pilot, lambda before=before: at_rest(app) != before):
+                    dead.append(f"{key} {does}")
+                tried += 1
+                as_before = tried < len(named) and await came_back(app, pilot, before, focused)
             session.approvals().set()
             session.approvals("answer:c1").set()
-        tried += 1
     assert not dead, named
 
 
@@ -181,16 +210,13 @@ async def test_each_key_below_a_screen_does_something_whatever_has_the_focus(tmp
         assert not any("⏎" in key.key_display for key in app.screen.query(FooterKey)), "it is called enter everywhere"
         ways = [((), place) for place in (0, *kinds.values())]
         for keys, place in [*ways, *([(path, 0)] if (path := hostile.SCREENS[name][1]) else [])]:
-            for key, does in await opened(app, pilot, name, tmp_path, keys, place):
-                if (key, does) not in await opened(app, pilot, name, tmp_path, keys, place):
+            named = await opened(app, pilot, name, tmp_path, keys, place)
+            for number, (key, does) in enumerate(named):
+                if number and (key, does) not in await opened(app, pilot, name, tmp_path, keys, place):
                     continue
                 before = seen(app)
                 await pilot.press(key)
-                for _ in range(LOOKS):
-                    if seen(app) != before:
-                        break
-                    await pilot.pause(0.01)
-                else:
+                if not await comes(pilot, lambda before=before: seen(app) != before):
                     dead.append(f"{key} {does}, at {place} after {' '.join(keys)}")
         app.close_screens()
     assert not dead
