@@ -36,7 +36,9 @@ settings.load_profile("same")
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(
+        1_000_000, 5, 50
+    )  # some 100 MB; what lives as long as an app is searched once, not for each of its screens
 
 
 @pytest.hookimpl(optionalhook=True)
