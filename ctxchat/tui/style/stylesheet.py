@@ -117,7 +117,7 @@ class RememberingStylesheet(Stylesheet):
             return known
         parent = node._parent
         above = self._memory_slot(parent, memory) if isinstance(parent, DOMNode) else -1
-        marks = type(node), node.id if node.id in memory.ids else None, node.classes
+        marks = type(node), node.id if node.id in memory.ids else None, frozenset(node.classes)
         depending = tuple(map(node.has_pseudo_class, memory.asked(node, marks)))
         place = memory.places.setdefault((above, marks, _state(node), depending), len(memory.places))
         if self._above is not None:
