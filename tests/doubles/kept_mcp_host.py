@@ -21,8 +21,7 @@ async def kept_mcp_host(folder: Path) -> AsyncIterator[McpHost]:
     """One that runs for as long as the block lasts: a connection to a server of ours keeps it up. Its environment is that of the
     begin."""
     host = McpHost()
-    server = McpServer(
-        "kept", Address(command=sys.executable, args=(RAW, "twins")), str(folder), folder / "l", host=host
-    )
+    raw = Address(command=sys.executable, args=(RAW, "twins"))
+    server = McpServer("kept", raw, StartOptions(str(folder), folder / "kept.log"), host)
     async with started(server):
         yield host
