@@ -21,8 +21,8 @@ _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@"
 
 
 class DiffLine(msgspec.Struct, frozen=True):
-    """One line of a diff, its sign included. `number` is its place in the file, in the old one where it was removed; 0 where
-    that is not known."""
+    """One line of a diff, with its sign. `number` is the line's number in the file (in the old one if it was removed), 0 if
+    unknown."""
 
     kind: LineKind
     text: str
@@ -52,8 +52,8 @@ def lines_in(diff: str) -> Iterator[DiffLine]:
 
 
 def edit_diff(arguments: Mapping[str, object] | str) -> str:
-    """What a call that replaces one text by another does, as a diff without line numbers; empty for any other call, and for one
-    that replaces in several places."""
+    """The diff, without line numbers, of a call that replaces one text by another; empty for other calls, and for one that
+    replaces in several places."""
     if isinstance(arguments, str) or arguments.get("replace_all"):
         return ""
     old, new = (next((v for n in names if isinstance(v := arguments.get(n), str)), None) for names in (OLD, NEW))
@@ -76,5 +76,5 @@ def _lines_of(text: str) -> list[str]:
 
 
 def _common(one: list[str], other: list[str]) -> int:
-    """How many lines are the same from the beginning on."""
+    """The number of equal lines at the beginning."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

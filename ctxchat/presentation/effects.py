@@ -1,4 +1,4 @@
-"""What the value of an option means in the session on screen, in tokens of its window and of what it holds. Pure."""
+"""Tells what the value of an option means for the present session, in tokens of its window. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHARE = "share of the limit"
 
 
 def effect(option: Option, key: str, value: Any, context_usage: ContextUsage, view: View) -> str:
-    """One sentence without its full stop; empty for what has no effect in tokens, or for a value that cannot be."""
+    """The effect of a value as a sentence without its full stop; empty if it has no effect in tokens, or is invalid."""
     if isinstance(value, bool) or not isinstance(value, int | float | list | str):
         return ""
     if option.facts.unit == SHARE:

@@ -1,4 +1,4 @@
-"""What a call read of a file, line by line with the numbers of the file. Pure; knows no widget."""
+"""Splits the result of a call that read a file into lines with their numbers in the file. Pure; knows no widget."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _NUMBERED = re.compile(r" {0,8}(\d{0,9})[\t→]")
 
 
 class ReadLine(msgspec.Struct, frozen=True):
-    """One line of a result. `number` is its place in the file, 0 where that is not told; one `about` the file is none of it."""
+    """One line of a result. `number` is the line's number in the file, 0 if unknown; a line `about` the file is a remark and none
+    of its lines."""
 
     text: str
     number: int = 0

@@ -1,6 +1,5 @@
-"""How full the window was over a session, and where compactions were made: in a line of small bars, and as the flight recorder
-draws it. Pure.
-"""
+"""Draws how full the window was over a session, with its compactions: as a line of small bars, and as the flight recorder's
+chart. Pure."""
 
 from __future__ import annotations
 
@@ -69,7 +68,7 @@ def squeezed(points: Sequence[Point], width: int) -> tuple[Point, ...]:
 
 
 def bar(used: int, limit: int) -> str:
-    """One column: an eighth of the limit a step, empty only for nothing."""
+    """One bar in steps of an eighth of the limit; empty only for 0."""
     if used <= 0 or limit <= 0:
         return " "
     return BARS[min(len(BARS), -(-used * len(BARS) // limit)) - 1]
@@ -91,7 +90,7 @@ class FlightPoint(msgspec.Struct, frozen=True):
 
 
 def moments(state: SessionState) -> tuple[FlightPoint, ...]:
-    """All moments of the session, oldest first."""
+    """The measured moments of the session, oldest first."""
     after = {one.id: fills for one, fills in zip(state.compactions, state.endings, strict=False)}
     waiting: dict[int, list[FlightPoint]] = {}
     for one in reversed(compaction_entries(state)):

@@ -25,7 +25,7 @@ REWOUND = "Rewound to here: what was said after it is in the record, and no long
 
 
 def note_words(group: Group) -> str:
-    """What a note of ours is, for people: the model reads more of it."""
+    """The text shown to people for a note of the program to the model, which is longer."""
     sources = [block.source_id for block in group.context]
     if not sources:
         return "The model is asked to go on where it was cut off."
@@ -50,7 +50,7 @@ class Shown(msgspec.Struct, frozen=True):
 
     @property
     def messages(self) -> int:
-        """How many messages stand behind it."""
+        """The number of messages of the item."""
         return len(self.group.messages) if self.group else 0
 
 

@@ -46,7 +46,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def summed(rows: Sequence[Row]) -> list[Row]:
-    """The same rows in the same order, each with the tokens up to and with it."""
+    """The same rows, each with the running sum of tokens."""
     totals = accumulate(row.tokens for row in rows)
     return [msgspec.structs.replace(row, running=total) for row, total in zip(rows, totals, strict=True)]
 

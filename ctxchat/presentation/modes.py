@@ -1,4 +1,4 @@
-"""What each permission mode lets run, in a sentence."""
+"""Tells in a sentence what each permission mode lets run."""
 
 from __future__ import annotations
 

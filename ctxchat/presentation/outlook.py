@@ -1,5 +1,5 @@
-"""What comes next for the window, in a line below the gauge: how far compaction is, what stands ready to be freed, how long the
-server holds the cache. Pure."""
+"""Writes the line below the gauge: how far compaction is, how much is ready to be freed, how long the server holds the cache.
+Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def outlook(context_usage: ContextUsage, ghost: int, now: float, key: str) -> tu
 
 
 def _compaction(context_usage: ContextUsage, key: str) -> str:
-    """How far compaction is, or why none comes."""
+    """The text on how far compaction is, or why none comes."""
     if (over := context_usage.used - context_usage.limit) > 0:
         return f"{short(over)} too much{f': {key} makes room' if key else ''}"
     if fixed(context_usage) >= context_usage.trigger_tokens:

@@ -1,4 +1,4 @@
-"""What a session has cost, in words: for what, by model, day and turn. Pure."""
+"""Writes the cost of a session as text: for what, by model, day and turn. Pure."""
 
 from __future__ import annotations
 

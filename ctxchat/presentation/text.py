@@ -52,7 +52,7 @@ WIDEST, MAX_SHOWN_CHARS = 10_000, 100_000
 
 
 def editable(text: str) -> int:
-    """How many characters from its beginning on an editor can take."""
+    """The number of characters, from the beginning of a text, that an editor can take."""
     end = 0
     for line in text[:MAX_SHOWN_CHARS].splitlines(keepends=True):
         if len(line) > WIDEST:

@@ -85,7 +85,7 @@ _CUT_SHORT = re.compile(r"(?m)^\[(?:cancelled by the user|interrupted: |not run:
 
 
 def ending(call: ToolCall, result: Message | None) -> tuple[ToolStatus, int | None]:
-    """How a call of the record ended, and its exit code: as its result tells, which is all that was kept of it."""
+    """How a recorded call ended, and its exit code, as far as its result tells: nothing else was kept of it."""
     if result is None or result.synthetic:
         return "cancelled", None
     if refused(result):
@@ -106,7 +106,7 @@ _BACKGROUND = re.compile(r"\[(j\d+: [^,\]\n]{1,40})")
 
 
 def outcome(finished: ToolFinished) -> str:
-    """How a call came out, in a few words; and how many secrets were masked in it."""
+    """The outcome of a call in a few words, with the number of secrets masked in it."""
     marks = len(marks_in(f"{finished.output}\n{finished.diff}"))
     return f"{_outcome(finished)}, {count(marks, 'secret')} masked" if marks else _outcome(finished)
 
@@ -135,7 +135,7 @@ _WRITTEN = re.compile(r"(?:Created|Changed) [^\n]*: (\+[\d,]+ −[\d,]+), now ")
 
 
 def counted(tool: str, output: str) -> str:
-    """What a tool found, counted in its own terms: `3 hits`, `12 files`, `80 lines`."""
+    """The size of a result in the tool's own terms: `3 hits`, `12 files`, `80 lines`."""
     if output.startswith(("No match", "No file", "./ is empty")) or output.rstrip().endswith(" is empty."):
         return "nothing"
     unit = next((unit for names, unit in _UNITS if any(n in tool for n in names)), "line")

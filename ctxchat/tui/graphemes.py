@@ -1,8 +1,5 @@
-"""What of the keys is text, and where its signs begin and end as people see them: an emoji of several characters, a letter with
-its accents.
-
-Imports nothing heavy before a text needs it: the first frame asks, too.
-"""
+"""Finds where characters begin and end as people see them: an emoji of several code points, a letter with its accents; and tells
+text from control keys. Imports nothing heavy before a text needs it, as the first frame uses it."""
 
 from __future__ import annotations
 
@@ -17,14 +14,14 @@ def is_text(character: str) -> bool:
 
 
 def sign_before(text: str, at: int) -> int:
-    """Where the sign begins that ends at `at`; 0 at the beginning."""
+    """The index where the character that ends at `at` begins; 0 at the beginning."""
     if at < 2 or text[at - 1].isascii():
         return max(0, at - 1)
     return at - len(_signs(text[max(0, at - _MAX_GRAPHEME_CHARS) : at])[-1])
 
 
 def sign_after(text: str, at: int) -> int:
-    """Where the sign ends that begins at `at`; the length of the text at its end."""
+    """The index where the character that begins at `at` ends; the length of the text at its end."""
     if at + 1 >= len(text) or text[at + 1].isascii():
         return min(len(text), at + 1)
     return at + len(_signs(text[at : at + _MAX_GRAPHEME_CHARS])[0])

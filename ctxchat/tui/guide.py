@@ -82,7 +82,7 @@ END = "{full} again, word for word. That is all: ctrl+q leaves, and ctxchat in a
 
 
 class Guide(Static):
-    """One step at a time, with its draft in the composer where nothing is written there."""
+    """The tour: shows one step at a time, with an example message in the composer if that is empty."""
 
     def __init__(self) -> None:
         super().__init__(id="guide", markup=False)

@@ -123,7 +123,7 @@ class Services(Protocol):
 
     async def models(self) -> Sequence[FoundModel]: ...
     async def first_look(self) -> FirstLook:
-        """Where no model is set: the models to offer (once for each person), or a note to show."""
+        """The models to offer if none is set (once for each person), or a note to show."""
         ...
 
     async def mcp_servers(self) -> Sequence[ServerRow]:

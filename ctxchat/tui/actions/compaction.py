@@ -56,7 +56,7 @@ async def _edited(app: CtxchatApp, preview: Preview, steps: tuple[str, ...]) -> 
 
 
 async def compact(app: CtxchatApp, argument: str = "") -> None:
-    """All steps at once, no questions; during a turn, as soon as no call is open."""
+    """Compact with all steps, without a preview; during a turn, as soon as no call is open."""
     if app.controller.busy:
         app.controller.agree("now", argument)
         return

@@ -1,4 +1,5 @@
-"""Who answers: another model, the first choice of one, which one to begin with; and going on with a turn that broke off."""
+"""Actions that choose the model: switch it, choose one for the first time, set the default; and go on with an interrupted
+turn."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ async def resume(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def go_on_with(way: Way, waiting: bool, app: CtxchatApp, argument: str = "") -> None:
-    """As was chosen where the model cannot be reached; a message that is `waiting` gets its answer then."""
+    """Do what the person chose when the model could not be reached; a message that is `waiting` is then answered."""
     from ctxchat.tui.panels.models import ModelsScreen
 
     session = app.controller.idle_session()

@@ -41,7 +41,7 @@ async def notices(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def secrets(app: CtxchatApp, argument: str = "") -> None:
-    """What was masked in this session."""
+    """Show the secrets that were masked in this session."""
     from ctxchat.tui.panels.secrets import SecretsScreen
 
     session, loaded = app.controller.open_session(), await to_thread(app.load_settings)
@@ -50,7 +50,8 @@ async def secrets(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def trust(app: CtxchatApp, argument: str = "") -> None:
-    """From now on this folder's own settings, as they are shown, may start programs and change permissions."""
+    """Show the folder's own settings, and trust them if the person agrees: then they may start programs and change
+    permissions."""
     from ctxchat.config import paths, trust
     from ctxchat.tui.panels.trust import TrustScreen
 
@@ -90,7 +91,7 @@ async def keep_line(app: CtxchatApp, typed: str) -> None:
 
 
 def _memory_path(folder: Path, mine: bool) -> Path:
-    """Where the line goes. Raises CtxchatError for a project's file that lies elsewhere by a link."""
+    """The memory file that a line is added to. Raises CtxchatError if the project's file is a link to somewhere else."""
     from ctxchat.config.paths import config_dir
     from ctxchat.context.memory_files import MEMORY_NAME, memory_file
 
@@ -130,7 +131,7 @@ async def theme(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def _reread(app: CtxchatApp) -> None:
-    """What was just written counts at once, without waiting for the next look at the files."""
+    """Read the settings files again at once, after one was written."""
     if app.edits:
         await app.edits.reload_settings()
 

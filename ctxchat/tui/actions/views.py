@@ -29,18 +29,18 @@ async def context(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def cache(app: CtxchatApp, argument: str = "") -> None:
-    """What the server still holds of the next request, in sentences."""
+    """Tell what the server's cache still holds of the next request."""
     app.chat.notice("info", cache_sentences(app.controller.open_session().context_usage, time.time()))
 
 
 async def cost(app: CtxchatApp, argument: str = "") -> None:
-    """What the session has cost: for what, by model, day and turn."""
+    """Tell what the session has cost: for what, by model, day and turn."""
     app.chat.notice("info", "\n".join(spending_lines(app.controller.open_session().state)))
 
 
 async def limit(app: CtxchatApp, argument: str = "") -> None:
-    """What is left of the spending limits; `session 5` sets one for this session, in US dollars, `session 200000
-    tokens` in tokens, 0 for none."""
+    """Tell what is left of the spending limits, or set one for this session: `session 5` in US dollars, `session 200000 tokens`
+    in tokens, 0 for none."""
     session = app.controller.open_session()
     if argument:
         scope, most, in_tokens = wanted_limit(argument)
@@ -119,7 +119,7 @@ async def jobs(app: CtxchatApp, argument: str = "") -> None:
 
 
 async def memos(app: CtxchatApp, argument: str = "") -> None:
-    """What the agent keeps word for word; Enter goes to where a memo was written."""
+    """Show the agent's memos; Enter goes to where one was written."""
     from ctxchat.tui.panels.memos import MemosScreen
 
     group = await app.ask(MemosScreen(app.controller.open_session()))

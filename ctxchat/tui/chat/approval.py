@@ -178,8 +178,8 @@ class ApprovalPanel(Offered):
         return {**super().letters, **({"e": "edit"} if self._rules else {}), **ticks}
 
     def _press(self, letter: str) -> bool:
-        """As for every question, but a digit ticks its grant at once: that alone allows nothing, and is undone where the digit
-        turns out to begin a sentence."""
+        """Handle a key as for every question, but let a digit tick its grant at once: that alone allows nothing, and is undone if
+        the digit turns out to begin a sentence."""
         if not letter.isdigit() or self._chosen or letter not in self.letters:
             return super()._press(letter)
         self.confirm("")

@@ -113,7 +113,7 @@ class HeadLine(Line):
         self._context_usage: ContextUsage | None = None
 
     def show_usage(self, context_usage: ContextUsage) -> None:
-        """From now on."""
+        """Show this usage from now on."""
         self._context_usage = context_usage
         self.refresh()
 
@@ -144,7 +144,7 @@ class HeadLine(Line):
 
 
 class Offenders(Line):
-    """What holds most, by name and tokens."""
+    """The largest things in the context, by name and tokens."""
 
     DEFAULT_CSS = "Offenders { height: auto; }"
 
@@ -242,7 +242,7 @@ class Breakdown(VerticalScroll):
         self.set_class(lines + min(biggest, CLOSE_OFFENDERS + 1) + CLOSE_GAPS > self.size.height, "-closer")
 
     def _say_cache(self) -> None:
-        """What the server holds goes by the clock, whatever else happens."""
+        """Write the line on the server's cache, whose state changes with time alone."""
         if self._context_usage:
             now = time.time()
             self._show_words("cache", "\n".join(cache_lines(self._context_usage.cache, now)))

@@ -14,7 +14,7 @@ from ctxchat.tui.widgets.lines import spread, target
 
 
 class HeaderState(msgspec.Struct, frozen=True):
-    """What the header says. `mode` is empty where the composer says it."""
+    """The content of the header. `mode` is empty if the composer shows it."""
 
     folder: str = ""
     branch: str = ""
@@ -47,7 +47,7 @@ class Header(Line):
         self._heading = HeaderState()
 
     def show_state(self, heading: HeaderState) -> None:
-        """From now on."""
+        """Show this from now on."""
         if heading != self._heading:
             self._heading = heading
             self.refresh()
@@ -133,7 +133,7 @@ class KeyLine(Line):
         self._wanted: Sequence[tuple[str, str]] = ()
 
     def use_keys(self, keys: Keys) -> None:
-        """These from now on."""
+        """Show these keys from now on."""
         self._keys = keys
         self.refresh()
 

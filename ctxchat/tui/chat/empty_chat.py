@@ -86,7 +86,7 @@ class EmptyChat(Widget):
         yield Static(self._later(), markup=False, classes="later")
 
     def use_keys(self, keys: Keys) -> None:
-        """These from now on."""
+        """Show these keys from now on."""
         self._keys = keys
         for place in self.query(".later").results(Static):
             place.update(self._later())
@@ -104,7 +104,7 @@ class EmptyChat(Widget):
                 each.action_press()
 
     def focus_example(self) -> bool:
-        """From the empty editor to the first of them; False where none is to be seen."""
+        """Move the focus from the empty editor to the first example; False if none is on screen."""
         seen = [each for each in self.screen.focus_chain if isinstance(each, Example)]
         if seen:
             seen[0].focus()

@@ -18,7 +18,8 @@ BETWEEN = "  ·  "
 
 
 class OutlookLine(Line):
-    """How far compaction is, what stands ready to be freed, how long the cache holds; as many of these as fit."""
+    """The line below the gauge: how far compaction is, how much is ready to be freed, how long the cache holds; as many of these
+    as fit."""
 
     def __init__(self) -> None:
         super().__init__(id="outlook")
@@ -30,7 +31,8 @@ class OutlookLine(Line):
         self.set_interval(REFRESH_S, self.refresh)
 
     def show_outlook(self, context_usage: ContextUsage, ghost: int, key: str) -> None:
-        """From now on; `ghost` is what a prepared compaction would leave in tokens, 0 for none, `key` the one that makes room."""
+        """Show this usage from now on. `ghost` are the tokens that a prepared compaction would leave, 0 for none; `key` is the
+        key that compacts."""
         self._context_usage, self._ghost, self._key = context_usage, ghost, key
         self.refresh()
 

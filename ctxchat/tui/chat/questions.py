@@ -116,7 +116,7 @@ class Questions(Vertical):
     """The container of the question panels. It shows one call and one suggestion at most; further calls are queued."""
 
     class Changed(Message):
-        """Another call is to be answered: `asking` is its panel, None where no call waits."""
+        """Another call waits for an answer: `asking` is its panel, None if none waits."""
 
         def __init__(self, asking: Asking | None) -> None:
             super().__init__()

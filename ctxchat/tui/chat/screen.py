@@ -108,7 +108,7 @@ class ChatScreen(CurrentSizeScreen[None]):
             self.guide.advance()
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
-        """As Textual's, except that the transcript itself looks up which text is at a position."""
+        """Like Textual's, except that the transcript itself looks up which text is at a position."""
         widget, offset = super().get_widget_and_offset_at(x, y)
         if widget is self.transcript:
             pane = self.transcript.content_region

@@ -35,7 +35,7 @@ class WorkLine(Line):
         self._redraw()
 
     def show_unread(self, lines: int) -> None:
-        """So many lines came below what is being read; 0 for none."""
+        """Show how many lines were added below the reader's position; 0 for none."""
         if lines != self._unread:
             self._unread = lines
             self._redraw()

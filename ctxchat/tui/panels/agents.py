@@ -22,7 +22,7 @@ HOW = (
 
 
 def own_words(agent: AgentSettings) -> str:
-    """What an agent has of its own besides model and permissions, in a line; what it leaves out is the application's."""
+    """The settings that an agent has of its own besides model and permissions, in a line."""
     parts: list[str] = []
     if agent.prompt is not None:
         parts.append("instructions of its own")
@@ -33,7 +33,8 @@ def own_words(agent: AgentSettings) -> str:
 
 
 class AgentsScreen(Listing[str]):
-    """Comes back with an agent's name (empty for the usual one), or None. `now` is the session's."""
+    """Chooses an agent. Its result is the agent's name (empty for the usual one), or None. `now` is the session's present
+    agent."""
 
     TITLE = "Agents"
     COLUMNS = (
@@ -82,6 +83,6 @@ class AgentsScreen(Listing[str]):
         return Content("\n").join([line for line in lines if line])
 
     def action_choose(self) -> None:
-        """This one."""
+        """Choose the agent under the cursor."""
         if self.rows.current is not None:
             self.dismiss(self.rows.current)

@@ -37,7 +37,7 @@ class RewindChoice(msgspec.Struct, frozen=True):
 
 
 class RewindScreen(Panel[RewindChoice]):
-    """Comes back with where to go, or None."""
+    """Chooses a message to rewind to. Its result is what to rewind, or None."""
 
     TITLE = "Rewind"
     BINDINGS = [
@@ -107,7 +107,7 @@ class MineScreen(Dialog[Keep]):
             yield self._list(one, several, unnamed)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What a person changed for sure is not overwritten without a copy."""
+        """Disable what would overwrite files that the person has surely changed, without a copy."""
         return not (parameters == ("none",) and self._wanted.mine) and super().check_action(action, parameters)
 
     def _list(self, one: str, several: str, names: Sequence[str]) -> Static:

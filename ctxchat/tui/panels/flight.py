@@ -44,7 +44,7 @@ EMPTY = "Nothing was compacted in this session yet. The chart grows with every t
 
 
 class FlightScreen(Panel[str]):
-    """Comes back with the id of a compaction to be looked at in the archive, else None."""
+    """Shows the flight recorder. Its result is the id of a compaction to open in the archive, else None."""
 
     BINDINGS = [
         Binding("enter", "choose", "look into it", key_display="enter"),

@@ -16,7 +16,8 @@ from ctxchat.tui.panels.summary import SPINNER_INTERVAL_S, SummaryEditor, Writin
 
 
 class HandoffScreen(Writing):
-    """Comes back with the message, or None. `text` is the draft for this goal."""
+    """Edits the first message of a session that continues the work. Its result is the message, or None; `text` is the draft for
+    this goal."""
 
     TITLE = "Hand off   to a fresh session"
     MENDED = "Edit it; enter sends it there. This session stays, and the agent can look things up in it."
@@ -35,7 +36,7 @@ class HandoffScreen(Writing):
         return bool(self._handoff.writer) if action == "by_model" else True
 
     def action_by_model(self) -> None:
-        """In place of what stands there; what code keeps goes around it."""
+        """Replace the text by one that the model writes, with what code keeps around it."""
         if self._writing:
             return
         self._writer, self._writing, self._since = self._handoff.writer, True, monotonic()

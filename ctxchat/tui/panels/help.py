@@ -30,7 +30,7 @@ def entries(keys: Keys) -> list[Entry]:
 
 
 def writing(keys: Keys) -> list[Entry]:
-    """What keys do in the composer."""
+    """The keys of the composer and what each does."""
     by_id = {a.id: a for a in ACTIONS}
     return [
         *((first(keys.get(name, ())), "", by_id[name].help) for name in WRITING if name in by_id),
@@ -70,7 +70,7 @@ def lines(rows: Sequence[Entry], width: int) -> Content:
 
 
 def letters(width: int) -> Content:
-    """What stands for what on the bar, as many beside each other as fit."""
+    """The letters of the bar and their meaning, as many in a row as fit."""
     signs = [(p.letter, p.label) for p in PARTS.values()]
     signs += [("╎", "target"), ("╷", "trigger"), ("┃", "learned limit"), (":", "maybe used"), ("!", "over budget")]
     cell = max(len(label) for _, label in signs) + 5
@@ -81,7 +81,7 @@ def letters(width: int) -> Content:
 
 
 class HelpScreen(Panel[None]):
-    """One page, as wide as the terminal."""
+    """The help, on one page as wide as the terminal."""
 
     TITLE = "Help"
     HOME = VerticalScroll

@@ -87,7 +87,7 @@ class JobsScreen(Listing[None]):
         return Content(f"{said}\n{clean(item.moved)}".rstrip())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only a command that runs can be ended, or let go on."""
+        """Disable ending and letting go on for commands that have ended."""
         if action in {"stop", "keep"} and self.is_mounted:
             return bool(self.rows.current and self.rows.current.running)
         return super().check_action(action, parameters)

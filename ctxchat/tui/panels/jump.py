@@ -22,14 +22,14 @@ MAX_TARGETS = len(LETTERS) ** 2
 
 
 class Target(NamedTuple):
-    """Where a click does something, from the upper left corner of the screen; `press` says what."""
+    """A place on the screen where a click does something (`press`), as an offset from the upper left corner."""
 
     offset: Offset
     press: object
 
 
 def targets_of(screen: Screen[Any]) -> list[Target]:
-    """What can be clicked on a screen as it is drawn, in reading order; each word or line once."""
+    """All places of a screen that can be clicked, in reading order; each word or line once."""
     found: list[Target] = []
     for y, strip in enumerate(screen._compositor.render_strips()):
         x, before = 0, None
@@ -44,14 +44,14 @@ def targets_of(screen: Screen[Any]) -> list[Target]:
 
 
 def marks(number: int) -> list[str]:
-    """So many different marks, all of one letter or all of two."""
+    """So many different marks to type, all of one letter or all of two."""
     if number <= len(LETTERS):
         return list(LETTERS[:number])
     return [a + b for a in LETTERS for b in LETTERS][:number]
 
 
 class JumpScreen(Over[Target], ModalScreen[Target]):
-    """Comes back with the target whose mark was typed, or None after any other key."""
+    """Shows a mark at each target. Its result is the target whose mark was typed, or None after any other key."""
 
     def __init__(self, targets: Sequence[Target]) -> None:
         super().__init__()

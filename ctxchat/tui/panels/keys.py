@@ -57,7 +57,7 @@ class AskKey(Dialog[str]):
 
 
 class KeysScreen(EditableListing):
-    """Comes back with True where a key was changed, else None."""
+    """Shows and changes the keys. Its result is True if a key was changed, else None."""
 
     TITLE = "Keys"
     COLUMNS = (
@@ -115,7 +115,7 @@ class KeysScreen(EditableListing):
 
     @work(group="write", exit_on_error=False)
     async def action_choose(self, more: bool = False) -> None:
-        """Another key in place of those there are, or one more."""
+        """Replace the action's keys, or add one."""
         action: Action | None = self.rows.current
         if action is None:
             return

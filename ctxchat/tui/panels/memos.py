@@ -24,7 +24,7 @@ HOW = "The agent writes memos with its tool memo: decisions with their reasons, 
 
 
 class MemoEditor(Writing):
-    """Comes back with the text of a memo as the person wants it, or None."""
+    """Edits one memo. Its result is the new text, or None."""
 
     MENDED = "The agent is told what it says now with your next message."
     EMPTY = "An empty memo says nothing. Esc goes back, where d removes it."
@@ -39,7 +39,7 @@ async def _at_once(text: str) -> AsyncGenerator[str, None]:
 
 
 class MemosScreen(Listing[str]):
-    """Comes back with the group in which the chosen memo was written, or None."""
+    """Shows the agent's memos. Its result is the group in which the chosen memo was written, or None."""
 
     TITLE = "Memos"
     COLUMNS = (
@@ -93,7 +93,7 @@ class MemosScreen(Listing[str]):
 
     @work(group="write", exit_on_error=False)
     async def action_edit(self) -> None:
-        """Its text in an editor; the agent reads the new one in a note."""
+        """Edit the memo; the agent is told the new text in a note."""
         memo = self._editable_memo()
         text = await self.app.push_screen_wait(MemoEditor(memo)) if memo else None
         if memo and text and text != memo.text:

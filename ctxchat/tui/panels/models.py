@@ -56,8 +56,8 @@ def price_words(row: FoundModel) -> str:
 
 
 def switch_words(row: FoundModel, context_usage: ContextUsage) -> str:
-    """What the next message costs after a switch to this model, which has to read the whole conversation anew; empty for the
-    model in use, and where the cost is small or unknown."""
+    """A sentence on the cost of the next message after a switch to this model, which has to read the whole conversation anew;
+    empty for the model in use, and if the cost is small or unknown."""
     cost = context_usage.used * (row.input_cost or 0.0) / TOKENS_PER_PRICE
     if row.name == context_usage.model or cost < WORTH_USD:
         return ""
@@ -67,7 +67,7 @@ def switch_words(row: FoundModel, context_usage: ContextUsage) -> str:
 
 
 def all_words(row: FoundModel) -> str:
-    """All that is known of a model, in lines, where there is no room for columns."""
+    """All that is known of a model, as lines, for windows without room for columns."""
     price = price_words(row)
     window = f"window {brief(row.window)}, {SOURCES[row.window_source]}" if row.window > 0 else "window unknown"
     price_text = price if price in ("", "free") else f"$ {price} for a million tokens in / out"
@@ -89,7 +89,7 @@ NOTE_COLUMNS = 24
 
 
 class ModelsScreen(Listing[str]):
-    """Comes back with the name of a model, or None."""
+    """Chooses a model. Its result is the model's name, or None."""
 
     TITLE = "Models"
     COLUMNS = (

@@ -320,7 +320,7 @@ class EditableListing(Listing[bool]):
         await self.write_next(change, lambda: given)
 
     async def write_next(self, change: Callable[..., None], given: Callable[[], Sequence[Any]]) -> None:
-        """As `change_file`, but `given` is called once all earlier changes are in the file and shown."""
+        """Like `change_file`, but `given` is called once all earlier changes are in the file and shown."""
         async with self._writing:
             try:
                 await asyncio.to_thread(change, self._file, *given())

@@ -65,7 +65,7 @@ def listed_rules(approvals: Approvals, loaded: Loaded, stored: Sequence[Rule]) -
 
 
 class RuleScreen(Dialog[Rule]):
-    """Comes back with the rule as written, or None. While it is written it is said what is wrong with it."""
+    """Edits one rule. Its result is the rule's text, or None. Mistakes are shown while it is written."""
 
     def __init__(self, about: str, text: str = "") -> None:
         super().__init__()
@@ -183,7 +183,7 @@ class PermissionsScreen(Listing[None]):
 
     @work(group="write", exit_on_error=False)
     async def action_choose(self) -> None:
-        """Another rule in the place of this one."""
+        """Replace the rule under the cursor."""
         if (each := self._editable_rule("edit")) is None:
             return
         for_how_long = "in this session" if each.origin == "session" else "always"
@@ -198,7 +198,7 @@ class PermissionsScreen(Listing[None]):
 
     @work(group="write", exit_on_error=False)
     async def action_remove(self) -> None:
-        """No longer in force; of one that forbids it is asked first."""
+        """Remove the rule under the cursor; asks first if it forbids something."""
         if (each := self._editable_rule("remove")) is None:
             return
         sure = f"Without `{one_line(each.rule.text)}` this is no longer forbidden. Remove the rule?"
@@ -211,7 +211,7 @@ class PermissionsScreen(Listing[None]):
 
     @work(group="write", exit_on_error=False)
     async def action_add(self, verdict: Literal["session", "always"]) -> None:
-        """One more, for this folder."""
+        """Add a rule for this folder."""
         for_how_long = "in this session" if verdict == "session" else "always"
         rule = await self.app.push_screen_wait(RuleScreen(f"A new rule in this folder, {for_how_long}:"))
         if rule is None:
@@ -237,5 +237,5 @@ class PermissionsScreen(Listing[None]):
 
 
 def _brief(place: str) -> str:
-    """Of a file its folder and name: `.ctxchat/config.toml:3`."""
+    """A place in a file, by the file's folder and name: `.ctxchat/config.toml:3`."""
     return one_line("/".join(place.split("/")[-2:]))

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 
 class PreviewResult(msgspec.Struct, frozen=True):
-    """What a person agreed to: the preview, with the instruction for the summary in it, and the names of the ticked steps.
-    `edit`: the person wants to edit the summary first."""
+    """The compaction that a person agreed to: the preview, with the instructions for the summary, and the names of the ticked
+    steps. `edit`: the person wants to edit the summary first."""
 
     preview: Preview
     steps: tuple[str, ...]
@@ -318,8 +318,8 @@ class PreviewScreen(Panel[PreviewResult]):
         ]
 
     def _cache_lines(self) -> list[str]:
-        """What the next message costs with and without the compaction, by what the provider has cached, and which reasoning is
-        lost."""
+        """Lines on the cost of the next message with and without the compaction, by what the provider has cached, and on the
+        reasoning that is lost."""
         preview = self._with_ticked
         if preview.plan is None or not self.ticked:
             return []

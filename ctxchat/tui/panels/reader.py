@@ -1,4 +1,4 @@
-"""One message, whole and as it was."""
+"""Shows one message whole, as it was."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_SHOWN_CHARS = 400_000
 
 
 def whole_message(message: Message) -> str:
-    """All there is to read of a message: reasoning, words, calls."""
+    """All of a message as text: reasoning, words, calls."""
     parts = [f"(reasoning)\n{message.reasoning.text}"] if message.reasoning else []
     parts += [message.text] if message.text else []
     parts += [f"{call.name} {call.arguments}" for call in message.calls]

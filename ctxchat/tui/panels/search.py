@@ -38,7 +38,7 @@ Filters among the words: {FILTERS}."""
 
 
 class SearchField(Field):
-    """What to search for; its footer says how to come to the hits: enter does too."""
+    """The field for the search words. Its footer names the key to the hits; Enter goes there as well."""
 
     BINDINGS = [Binding("down", "screen.into", "to the hits", key_display="enter")]
 
@@ -54,7 +54,7 @@ def once(hits: Sequence[Hit], here: str) -> list[Hit]:
 
 
 class SearchScreen(Panel[tuple[str, str]]):
-    """Comes back with a session's id and the group to go to there, or None."""
+    """Searches all sessions. Its result is a session's id and the group to go to there, or None."""
 
     TITLE = "Search"
     BINDINGS = [
@@ -103,7 +103,7 @@ class SearchScreen(Panel[tuple[str, str]]):
 
     @property
     def scope(self) -> Scope:
-        """Where to look, as the filters say."""
+        """The scope of the search by the filters."""
         return self.query_one(Filters).scope
 
     @on(Input.Changed)
@@ -137,7 +137,8 @@ class SearchScreen(Panel[tuple[str, str]]):
             self.action_into()
 
     def _show_hits(self, hits: Sequence[Hit], words: str, wrong: str = "", partly: str = "") -> None:
-        """These hits; or what is `wrong` with a filter, which may still be being typed. `partly`: how far the index is."""
+        """Show these hits, or what is `wrong` with a filter that may still be typed. `partly` tells how far the index is
+        built."""
         fewer = " Fewer filters may help: s, w, o, t." if self.scope != Scope() else ""
         nothing = wrong or (f"Nothing found for {one_line(words, 60)}.{fewer}" if words else START)
         self.query_one(SearchResults).show_hits(shown := once(hits, self._session.id), words, nothing)
@@ -154,7 +155,7 @@ class SearchScreen(Panel[tuple[str, str]]):
     # ── what is done ──
 
     def action_into(self) -> None:
-        """From the field to the hits."""
+        """Move the focus from the field to the hits."""
         if self.home:
             self.set_focus(self.home)
 
@@ -198,7 +199,7 @@ class SearchScreen(Panel[tuple[str, str]]):
 
 
 async def restore_hit(services: Services, session: Session, hit: Hit) -> ContextUsage:
-    """What was found at the end of this session, as a quotation: its own as restored, another session's with its title."""
+    """Put the found message at the end of this session as a quotation; one of another session with that session's title."""
     if hit.session == session.id:
         return await session.changes.restore(hit.group)
     return await session.changes.quote(await services.group(hit.session, hit.message), hit.title)

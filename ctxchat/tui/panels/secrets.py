@@ -1,5 +1,5 @@
-"""What was masked in this session: the kind and mark of each secret and where it was met; the original while the program still
-holds it; a false alarm is allowed by its id, in the person's own settings."""
+"""Shows the secrets that were masked in this session: kind, mark and place of each, and the original while the program still has
+it. A false alarm can be allowed by its id in the person's settings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ class OriginalScreen(Dialog[None]):
 
 
 class SecretsScreen(EditableListing):
-    """Comes back with True where a false alarm was written down, else None. `masking` holds the originals since the start."""
+    """Shows the masked secrets. Its result is True if a false alarm was allowed, else None. `masking` has the originals since the
+    program's start."""
 
     TITLE = "Secrets"
     COLUMNS = (Column("what", 20, rank=1), Column("mark", 9), Column("", 7), Column("where", least=16))

@@ -32,7 +32,7 @@ HOW = (
 
 
 def prices(session: Session) -> dict[str, int]:
-    """What each tool in the window costs, in the gauge's tokens."""
+    """The tokens of each tool in the window, as the gauge counts them."""
     view = session.view
     costs = apportion(session.context_usage.tokens("tools"), list(view.tool_tokens))
     return {tool.name: tokens for tool, tokens in zip(view.tools, costs, strict=True)}
@@ -114,7 +114,7 @@ class ServersScreen(Listing[None]):
         )
 
     def describe_item(self, item: ServerRow | None) -> Content:
-        """Its trouble, else its tools with their price, and those left out."""
+        """The failure of a server, or its tools with their tokens, and those left out."""
         if item is None:
             return Content.styled("" if self._servers else HOW, MUTED)
         if item.login_page:
@@ -133,8 +133,8 @@ class ServersScreen(Listing[None]):
 
     @work(group="switch", exclusive=True, exit_on_error=False)
     async def action_log_in(self) -> None:
-        """To a server at an address; its page opens in the browser, because the person has asked for it. It goes on where the
-        panel is left."""
+        """Log in to a web server; its page opens in the browser, as the person has asked for it. Leaving the panel does not end
+        the login."""
         row: ServerRow | None = self.rows.current
         app = self.app
 
@@ -155,7 +155,7 @@ class ServersScreen(Listing[None]):
 
     @work(group="switch", exclusive=True, exit_on_error=False)
     async def action_choose(self) -> None:
-        """On where it is off or has failed, else off; the gauge follows."""
+        """Start the server if it is off or has failed, else end it; the gauge is measured anew."""
         row: ServerRow | None = self.rows.current
         if row is not None:
             await self._started(self._services.switch_server(row.name))

@@ -1,4 +1,4 @@
-"""All stored sessions: find one, go on with it, begin anew, rename, fork, delete."""
+"""Lists the stored sessions: find one, go on with it, begin a new one, rename, fork, delete."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def as_tree(rows: Sequence[SessionRow]) -> list[Branch]:
 
 
 def sub_agents(tree: Sequence[Branch]) -> dict[str, int]:
-    """How many sessions of sub-agents lie below each session that has some."""
+    """The number of sub-agents' sessions below each session that has some."""
     ids = {branch.row.id for branch in tree}
     return dict(Counter(b.row.parent for b in tree if b.row.delegated and b.row.parent in ids))
 
@@ -99,7 +99,7 @@ def folded(tree: Sequence[Branch], unfolded: Container[str]) -> list[Branch]:
 
 
 class SessionsScreen(Listing[str]):
-    """Comes back with the id of the session to go on with, `NEW` for a new one, or None."""
+    """Lists the sessions. Its result is the id of the session to go on with, `NEW` for a new one, or None."""
 
     TITLE = "Sessions"
     COLUMNS = (
@@ -199,7 +199,7 @@ class SessionsScreen(Listing[str]):
         self.run_worker(self._glance, group="glance", exclusive=True, exit_on_error=False)
 
     async def _glance(self) -> None:
-        """What was said last in the session under the cursor, once the cursor rests."""
+        """Show the last messages of the session under the cursor, once the cursor rests."""
         row = self.chosen
         await asyncio.sleep(CURSOR_PAUSE_S)
         said = await self.attempt(self._services.glance(row.id)) if row else ()

@@ -219,8 +219,8 @@ class SettingsScreen(EditableListing):
         return effect(row.option, row.key, value, session.context_usage, session.view) if session else ""
 
     def _price(self, row: OptionRow, value: Any = ...) -> str:
-        """What an edit costs the conversation, as the provider can reuse less of it for the next request. Empty if it costs
-        nothing, as for the `value` that holds in this session anyway until the next compaction."""
+        """A sentence on the cost of an edit, after which the provider can reuse less of the conversation for the next request;
+        empty if it costs nothing, as with the `value` that is in force in this session until the next compaction."""
         session, rewrites = self._session, row.option.facts.rewrites
         if session is None or not rewrites or session.setup.deferred.settings.get(row.key, row.value) == value:
             return ""

@@ -33,7 +33,7 @@ class RoundUnderWay:
         self._blocks: dict[str, Block] = {}
 
     def show_round(self, written: Partial | None) -> None:
-        """What is written down of it by now; None where no round is under way."""
+        """Show the journal's partial record of the round under way; None if there is none."""
         if written is None or written.assistant.seq != self._seq:
             for block in self._blocks.values():
                 self._transcript.discard(block)

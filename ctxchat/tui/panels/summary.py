@@ -27,7 +27,7 @@ class SummaryEditor(PasteLimitedEditor):
     """Enter applies, ctrl+j makes a line, as in the composer. What an editor cannot take of a text stays `behind` it as it is."""
 
     class Applied(Message):
-        """It is as the person wants it."""
+        """The person wants this text."""
 
     def __init__(self) -> None:
         super().__init__(id="draft", soft_wrap=True, read_only=True, compact=True, highlight_cursor_line=False)
@@ -35,7 +35,7 @@ class SummaryEditor(PasteLimitedEditor):
 
     @property
     def whole_text(self) -> str:
-        """What stands in the editor and behind it."""
+        """The text of the editor, with the part that cannot be edited behind it."""
         return self.text + self.behind
 
     def append_text(self, text: str) -> None:

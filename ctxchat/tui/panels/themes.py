@@ -29,7 +29,7 @@ SAMPLE = (
 
 
 class ThemesScreen(Listing[str]):
-    """Comes back with a theme's name, or with None and the theme that was worn before. `names` are those there are."""
+    """Chooses a theme, and shows it at once. Its result is the theme's name; None restores the theme from before."""
 
     TITLE = "Themes"
     COLUMNS = (Column("", 1), Column("theme", least=16), Column("kind", 8), Column("", 14, rank=1))
@@ -70,7 +70,7 @@ class ThemesScreen(Listing[str]):
             self.app.theme = event.item
 
     def action_choose(self) -> None:
-        """This one, from now on."""
+        """Choose the theme under the cursor."""
         self.dismiss(self.rows.current)
 
     def dismiss(self, result: str | None = None) -> AwaitComplete:

@@ -61,7 +61,8 @@ UP_TO = "up to:"
 
 
 class XrayScreen(Listing[str]):
-    """Comes back with the key of what to go to in the chat (a group's, a compaction's), or None."""
+    """The X-ray: a row for each message in the context. Its result is the key of the group or compaction to go to in the chat, or
+    None."""
 
     TITLE = "X-ray"
     COLUMNS = (
@@ -144,7 +145,7 @@ class XrayScreen(Listing[str]):
         self.head(f"{named}, {order}", named if self._section else "", left=left)
 
     def _ruled(self, rows: list[Row]) -> list[Row]:
-        """With a line behind what the server still holds."""
+        """The rows, with a line drawn behind the last one that the server's cache holds."""
         held = sum(row.cached for row in rows)
         words = held_words(self._context_usage.cache, time.time())
         return [*rows[:held], Row(0, "free", RULE, f"─── {words} ───", "", 0), *rows[held:]] if held and words else rows
@@ -189,7 +190,7 @@ class XrayScreen(Listing[str]):
         self._list_rows(self.chosen.group if self.chosen else "")
 
     def action_part(self, by: int) -> None:
-        """Only the next part that holds something; after the last, all."""
+        """Show only the next part that has rows; after the last part, all."""
         parts: list[SectionName | None] = [None]
         parts.extend(section for section in SECTIONS if any(row.section == section for row in self._rows))
         place = parts.index(self._section) if self._section in parts else 0
@@ -253,7 +254,7 @@ class XrayScreen(Listing[str]):
         return None
 
     def _price_of(self, verb: str, row: Row) -> str:
-        """What the server has to read anew; a pin changes nothing that was sent."""
+        """A sentence on what the server has to read anew after the change; a pin changes nothing that was sent."""
         if verb == "pin":
             return ""
         words = anew_words(self._context_usage, self._session.changes.rewrite_of(row.group), time.time())

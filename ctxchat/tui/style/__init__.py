@@ -1,4 +1,4 @@
-"""How it looks: themes put into Textual's terms, and style sheets."""
+"""The looks: themes in Textual's terms, and style sheets."""
 
 from pathlib import Path
 

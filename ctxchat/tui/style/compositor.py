@@ -1,4 +1,4 @@
-"""What is painted of a screen where only some of its lines changed."""
+"""Renders only the changed lines of a screen."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from textual.strip import Strip
 
 
 class CroppingCompositor(Compositor):
-    """As Textual's, which (seen with 8.2) renders all of each widget on the screen, line by line, whatever has changed: a letter
-    in the editor would cost the lines of the whole conversation and the panel. Here the lines that changed are rendered, of the
-    widgets they cross. There is no public way to it; `tests/tui/test_compositor.py` tells when it is not needed any more."""
+    """Textual's compositor (8.2) renders every line of each widget on the screen, whatever has changed: a letter in the editor
+    would cost the lines of the whole conversation and the panel. This one renders the changed lines only. It overrides private
+    methods, as there is no public way; `tests/tui/test_compositor.py` fails when it is no longer needed."""
 
     def _get_renders(self, crop: Region | None = None) -> Iterable[tuple[Region, Region, list[Strip]]]:
         if crop is None:

@@ -21,7 +21,7 @@ Textual matches anew each time."""
 
 
 class RulesFound(NamedTuple):
-    """What holds for a node, None where no rule does, and which of its states the rules ask for."""
+    """The style rules that hold for a node (None if there are none), and the states (such as `hover`) that they ask for."""
 
     rules: RulesMap | None
     asks: tuple[bool, bool, bool, bool]
@@ -32,8 +32,8 @@ Marks = tuple[type[DOMNode], str | None, frozenset[str]]
 
 
 class RuleMemory:
-    """What was found with these rules. `places` numbers places: a node's own marks and state below the number of its parent's
-    place."""
+    """The rules found so far for each place. `places` gives each place a number, by the number of its parent's place and the
+    node's own type, id, classes and state."""
 
     def __init__(self, rules: list[RuleSet]) -> None:
         self.rules = rules  # kept, so that nothing else gets their identities
@@ -58,7 +58,8 @@ class RuleMemory:
 
 
 class RememberingStylesheet(Stylesheet):
-    """As Textual's. A place is all that a rule can ask for: type, id, classes and state of a node and of all above it."""
+    """Textual's style sheet with a cache. Nodes in the same place share their rules; a place is the type, id, classes and state
+    of a node and of all nodes above it."""
 
     _memories: ClassVar[LRUCache[tuple[int, ...], RuleMemory]] = LRUCache(64)
 

@@ -38,8 +38,8 @@ DEFAULTS: Mapping[str, str] = {**GAUGE_COLOURS, "rule": "#4a5160", "gauge-ghost"
 
 @lru_cache(1024)
 def backgrounds(base: Color, background: Color) -> tuple[VisualStyle, VisualStyle]:
-    """Of what is inside a widget and around it. Textual's own cache of them has the widget's painted lines in its key, and keeps
-    those of a thousand widgets that are gone (8.2; github.com/Textualize/textual/issues/6665)."""
+    """The background colours inside a widget and around it, without Textual's cache: that has the widget's painted lines in its
+    key, and keeps those of a thousand removed widgets (8.2; github.com/Textualize/textual/issues/6665)."""
     return VisualStyle(background=base + background), VisualStyle(background=base)
 
 
@@ -47,7 +47,7 @@ setattr(StylesCache, "get_inner_outer", staticmethod(backgrounds))  # noqa: B010
 
 
 def textual_theme(theme: Theme) -> TextualTheme:
-    """The same colours under Textual's names; ours go in as variables."""
+    """A theme as Textual's: its colours under Textual's names, and our own as variables."""
     gauge = {f"gauge-{name.replace('_', '-')}": colour for name, colour in theme.gauge.items()}
     inks = {f"gauge-ink-{name.replace('_', '-')}": colour for name, colour in theme.gauge_ink.items()}
     signs = {f"gauge-sign-{name.replace('_', '-')}": str(ord(sign)) for name, sign in theme.patterns.items()}
@@ -184,13 +184,14 @@ class ThemedApp(App[int]):
             self.refresh(layout=True)
 
     def _check_resize(self) -> None:
-        """As Textual's, which then draws what has changed its place; the rest was there before and may be cut off, too."""
+        """Like Textual's, but draws everything: Textual draws only what moved, though the terminal may have cut off the rest as
+        well."""
         super()._check_resize()
         if self.screen_stack:
             self.screen.call_later(self.screen.refresh)  # behind the size
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        """As Textual's, but what the terminal shows already is not written once more."""
+        """Like Textual's, but writes nothing that the terminal already shows."""
         drawn = isinstance(renderable, LayoutUpdate | ChopsUpdate)
         written: Any = WriteChangedCells(renderable, self._painted) if drawn else renderable
         super()._display(screen, written)
@@ -206,17 +207,16 @@ class ThemedApp(App[int]):
         return self._themes
 
     def learn_themes(self, themes: Iterable[TextualTheme]) -> None:
-        """These themes are those there are; the one worn is put on anew."""
+        """Use these themes, and apply the present one again."""
         self._take_in(themes)
         self.mutate_reactive(App.theme)
 
     def wear(self, theme: str) -> None:
-        """Another theme, where there is one of that name; else the usual one."""
+        """Apply the theme of this name, or the default if there is none."""
         self.theme = self._known_theme(theme)
 
     def notify(self, message: str, *, title: str = "", markup: bool = False, **more: Any) -> None:
-        """As Textual's, but text is text, stands there once, and leaves room for what it is about: three lines in a narrow
-        window."""
+        """Like Textual's, but takes text as text, shows no notice twice, and is at most three lines high in a narrow window."""
         words = clean(message[:MAX_NOTICE_CHARS])
         if self.size.width < NARROW_COLUMNS:
             words = "\n".join(wrap(words, max(8, self.size.width - BESIDE), max_lines=3, placeholder=" …"))

@@ -54,9 +54,9 @@ class Terminal(LinuxDriver):
         self._own = termios.tcgetattr(self.fileno)
 
     def stop_application_mode(self) -> None:
-        """As Textual's, but in another order: everything written goes out, in the writer thread, before the terminal's settings
-        are restored. Once its keys raise signals again, a signal discards output that was not written yet, and the terminal would
-        stay in the app's modes."""
+        """Like Textual's, but in another order: all output is written, in the writer thread, before the terminal's settings are
+        restored. Once keys raise signals again, a signal discards unwritten output, and the terminal would stay in the app's
+        modes."""
         self.write(LEFT)
         self.disable_input()
         self.close()

@@ -1,8 +1,5 @@
-"""What is typed before the interface is there, as an editor shows it. Only a picture: the bytes themselves are handed on, and the
-interface reads them as if it had been there all the time.
-
-Imports nothing heavy: it is needed for the first frame.
-"""
+"""Shows what is typed before the interface has loaded, as the editor would. This is only a picture: the bytes are passed on, and
+the interface reads them as if it had been there all the time. Imports nothing heavy, as the first frame needs it."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ class EarlyKeys:
         self._left, self._pasting, self._unknown = "", False, False
 
     def feed(self, data: bytes) -> None:
-        """What was typed next."""
+        """Take the next typed bytes."""
         self._left += self._decode(data)
         while self._left and not self._unknown and (key := self._key()):
             self._left = self._left[len(key) :]
@@ -37,7 +34,7 @@ class EarlyKeys:
 
     @property
     def unsent(self) -> str:
-        """All that was written: messages that wait, the one that was begun, and the letters behind a key that is not shown."""
+        """All text typed so far: queued messages, the one being written, and text behind a key that is not shown."""
         behind = "".join(c for c in self._left.replace("\r", "\n") if is_text(c) or c == "\n") if self._unknown else ""
         return "\n\n".join(filter(None, (*self.sent, self.text.strip(), behind.strip())))
 
@@ -101,7 +98,7 @@ def _line_start(before: str) -> int:
 
 
 def _word_start(before: str) -> int:
-    """Where what ends here begins that the editor takes for a word."""
+    """The index where the word that ends here begins, by the editor's idea of a word."""
     start = _line_start(before)
     if start == len(before):
         return max(0, start - 1)

@@ -117,7 +117,7 @@ class FirstFrame:
         self._read_on()
 
     def hand_over(self) -> None:
-        """From here on the application paints, and restores the screen at the end."""
+        """Leave the terminal to the application, which paints it and restores it at the end."""
         self._painted = False
 
     def taken_over(self) -> bytes:

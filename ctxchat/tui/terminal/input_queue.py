@@ -211,7 +211,7 @@ class InOrder(ThemedApp):
             self._end_opening()
 
     def pop_screen(self) -> AwaitComplete:
-        """As Textual's, and cancel the workers of the screen, which can show nothing any more."""
+        """Like Textual's, but also cancel the screen's workers, which can show nothing any more."""
         closed = self.screen
         popped = super().pop_screen()
         self._closing_screens.append(closed)
