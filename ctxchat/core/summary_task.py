@@ -64,7 +64,7 @@ SUMMARY_SHARE, SMALL_LIMIT, MAX_SUMMARY_SHARE = 0.05, 28_000, 0.4
 """The share of what an agent writes that summaries may take where a prompt may hold so many tokens or fewer; in larger windows it
 grows with them, and from the last share on there is no limit."""
 
-MIN_NEW_TOKENS, FIRST_RATIO = 220, 2
+MIN_NEW_TOKENS, FIRST_RATIO = 200, 1.5
 """The least tokens that the summary of new messages may take; how many times more the first summary of a conversation may, which
 has its goal and rules to tell as well."""
 
@@ -113,7 +113,7 @@ def room_for_new(task: SummaryTask, count: Count) -> int:
     said = (m for g in task.groups for m in g.messages if m.role == "assistant")
     wrote = sum(count(m.text) + sum(count(call.arguments) for call in m.calls) for m in said)
     room = max(MIN_NEW_TOKENS, int(wrote * task.share))
-    return room if task.previous else room * FIRST_RATIO
+    return room if task.previous else int(room * FIRST_RATIO)
 
 
 def share_for(limit: int) -> float:

@@ -117,9 +117,24 @@ async def test_what_is_due_and_waits_for_a_summary_gets_one(words: int):
     while compaction_due(desk.session.context_usage) != "compact" and not writer.asked:
         await desk.say(f"look again {len(desk.state.ledger.groups)}")
         await desk.compactor._prefetch.wait()
-    plan = await desk.compactor.planner.usual()
+    plan = await desk.compactor.planner.by_code() or await desk.compactor.planner.usual()
     assert plan is not None
     assert bool(writer.asked) == any(step.needs_summary for step in plan.steps)
+
+
+@pytest.mark.parametrize(("window", "last"), [(20_000, "shrink_tool_results"), (100_000, "summarize")])
+async def test_in_a_small_window_cut_results_are_enough_where_they_come_halfway_to_the_target(window: int, last: str):
+    writer = Writer()
+    looks = [calls(("echo", {"text": "word ", "times": window // 20})), says(f"I see. {'word ' * (window // 20)}")]
+    model = ScriptedModel(looks * 20, window=Window(window, "configured"))
+    desk = Desk(model, tools=[Echo()], summariser=writer, options=Options(keep_recent=2, recent_results=1))
+    made: list[CompactionRecord] = []
+    while not made:
+        made = of(await desk.say(f"look again {len(desk.state.ledger.groups)}"), CompactionRecord)
+        await desk.compactor._prefetch.wait()
+    budget = desk.conversation.budget
+    assert made[0].outcome == "compacted" and made[0].steps[-1].name == last
+    assert made[0].after.used <= budget.halfway and (made[0].after.used > budget.target) == (last != "summarize")
 
 
 async def test_a_slow_one_does_not_hold_up_a_turn_and_closing_ends_it():
@@ -246,7 +261,7 @@ async def test_nothing_to_make_says_nothing_about_whether_making_works():
             self.tried: list[str] = []
             self.next = ""
 
-        async def ahead(self, *, inside: bool) -> None:
+        async def ahead(self, *, inside: bool, needed: bool) -> None:
             self.tried.append(self.next)
             if self.next == "broken":
                 raise ZeroDivisionError

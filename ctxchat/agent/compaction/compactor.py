@@ -98,7 +98,7 @@ class Compactor:
         if isinstance(decided, CompactionRequest):
             await self._automatic(decided, emit, inside=inside)
         elif standing != "no":
-            self._prepare(inside=inside, beside=True)
+            self._prepare(inside=inside, beside=True, needed=decided == "wait")
             told = () if decided == "wait" else self.policy.about_trigger(context_usage, inside=inside)
             for event in (asked,) if asked else told:
                 await emit(event)
@@ -162,10 +162,10 @@ class Compactor:
         prepared, context_usage = self._prefetch.prepared, self._conversation.context_usage
         return max(0, context_usage.used - context_usage.tokens("draft") - prepared.freed) if prepared else 0
 
-    def _prepare(self, *, inside: bool, beside: bool) -> None:
-        """Prepare the next summary, where an automatic compaction may use it."""
+    def _prepare(self, *, inside: bool, beside: bool, needed: bool = False) -> None:
+        """Prepare the next summary, where an automatic compaction may use it. `needed`: one waits for it."""
         if self.policy.may_start(self._conversation.context_usage, inside=inside):
-            self._prefetch.prepare(inside=inside, beside=beside)
+            self._prefetch.prepare(inside=inside, beside=beside, needed=needed)
 
     # ── by hand ──
 

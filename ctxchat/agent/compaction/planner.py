@@ -51,6 +51,10 @@ SUMMARY_SECONDS = 10.0
 MAX_EXAMINED_FILES = 48
 """Files in which the names that they define are looked up; the first of them may stand beside a summary."""
 
+MAX_SMALL_LIMIT = 60_000
+"""Tokens that a prompt may hold in a window that counts as small: so many summaries would be needed there that cutting long
+results comes first, even where it does not reach the target."""
+
 MAX_QUICK_GROUPS = 1_000
 """Up to so many groups a summary by code is quick enough for a preview."""
 
@@ -143,12 +147,14 @@ class Planner:
     async def _usual_plan(self, name: str, snapshot: PlanningSnapshot, floor: int | None = None) -> Plan | None:
         return await asyncio.to_thread(self._with_deferred, name, snapshot, lambda rest: self._usual(name, rest, floor))
 
-    async def ahead(self, *, inside: bool) -> Plan | None:
+    async def ahead(self, *, inside: bool, needed: bool = False) -> Plan | None:
         """The plan of the next compaction, made before the trigger is reached: what comes until then is assumed to be like what
         is there. Where the trigger is reached already, the plan for now. `inside` a turn all but its newest rounds are folded,
-        where cutting long results is not enough."""
+        where cutting long results is not enough. None where no summary will be, or is, `needed`."""
         await self.refresh_inputs()
         snapshot = self._snapshot()
+        if not needed and await asyncio.to_thread(self._by_code, snapshot):
+            return None
         budget = snapshot.budget
         if snapshot.view.raw < budget.trigger:
             aim = int(budget.target * snapshot.view.raw / budget.trigger) + tolerance(budget.limit, budget.target)
@@ -157,6 +163,21 @@ class Planner:
         if inside and plan and any(step.needs_summary for step in plan.steps):
             return await self.plan("reactive_full", by_model=True)
         return plan
+
+    async def by_code(self) -> Plan | None:
+        """In a small window, a plan without a summary that frees enough for now: it goes halfway from the trigger to the target.
+        None where there is none, or the window is larger: there a summary costs little beside a second reading of the rest."""
+        await self.refresh_inputs()
+        return await asyncio.to_thread(self._by_code, self._snapshot())
+
+    def _by_code(self, snapshot: PlanningSnapshot) -> Plan | None:
+        budget, raw, strategy = snapshot.budget, snapshot.view.raw, self._conversation.options.strategy
+        pipeline = self._registry(self.options()).get(strategy)
+        if budget.limit > MAX_SMALL_LIMIT or not raw or not isinstance(pipeline, Pipeline):
+            return None
+        plan = self._usual("shrink_tool_results", snapshot)
+        growth = max(1.0, budget.trigger / raw)  # what comes until the trigger is like what is there
+        return plan if plan and plan.after * growth <= budget.halfway else None
 
     async def with_summary(self, plan: Plan, summary: str) -> tuple[Plan, int]:
         """A plan whose summary is written already, and the raw tokens in use after it. Where these are above halfway from trigger

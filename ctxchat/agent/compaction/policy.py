@@ -125,10 +125,10 @@ class AutoCompactPolicy:
         self._use(self._conversation.backoff.closed())
 
     def record_result(self, result: CompactionRecord, *, inside: bool) -> Sequence[Notice]:
-        """Learn from the outcome of an automatic compaction; notices for the person. One `inside` a turn does not count as a sign
-        that the window fills again at once."""
+        """Learn from the outcome of an automatic compaction; notices for the person. One `inside` a turn, or one that was content
+        with less than the target since it needed no summary, does not count as a sign that the window fills again at once."""
         if result.outcome == "compacted":
-            if inside:
+            if inside or result.strategy != self._conversation.options.strategy:
                 return ()
             if result.reason == "auto":
                 self._use(self._conversation.backoff.helped(self._conversation.ledger.turn))

@@ -72,17 +72,19 @@ class Prefetch:
         """Whether one is being written."""
         return self._task is not None and not self._task.done()
 
-    def prepare(self, plan: Plan | None = None, *, inside: bool = False, beside: bool = False) -> None:
+    def prepare(
+        self, plan: Plan | None = None, *, inside: bool = False, beside: bool = False, needed: bool = False
+    ) -> None:
         """Begin to write the summary of a plan, or without one that of the next compaction once the soft mark is passed, or to
         extend the prepared one. `inside` a turn only when it may be needed there. `beside` a turn only where another server
-        answers that. Where it fails, the compaction writes its own."""
+        answers that. `needed`: a compaction waits for it. Where it fails, the compaction writes its own."""
         if self.busy or not self._may_prepare() or (beside and self._shares_server):
             return
         context_usage, options = self._conversation.context_usage, self._conversation.options
         if inside and context_usage.used < inside_tokens(context_usage, options.micro_trigger) - MAX_AHEAD_TOKENS:
             return
         if plan or compaction_due(context_usage, options.soft_mark) in {"prepare", "compact"}:
-            self._task = asyncio.create_task(self._make(plan, inside=inside))
+            self._task = asyncio.create_task(self._make(plan, inside=inside, needed=needed))
 
     @property
     def _shares_server(self) -> bool:
@@ -95,10 +97,10 @@ class Prefetch:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _make(self, plan: Plan | None, *, inside: bool) -> None:
+    async def _make(self, plan: Plan | None, *, inside: bool, needed: bool) -> None:
         """Write and keep it. Nobody asked for it yet, so a failure is counted and not told."""
         try:
-            summary = await self._written(plan or await self._planner.ahead(inside=inside))
+            summary = await self._written(plan or await self._planner.ahead(inside=inside, needed=needed))
             if summary is not None:  # that there was nothing to write tells nothing about failures
                 self._failures = 0
                 await self._keep(summary)

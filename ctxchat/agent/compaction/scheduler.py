@@ -63,6 +63,8 @@ class Scheduler:
         plan = None if conversation.by_hook else await self._planner.usual()
         if plan is None:
             return None
+        if ready != "now" and self._asks_model(plan):
+            plan = await self._planner.by_code() or plan
         if self.can_wait(plan, context_usage, ready):
             return "wait"
         if ready == "later" and self._asks_model(plan):
