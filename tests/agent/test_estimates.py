@@ -26,7 +26,7 @@ from ctxchat.models.offline.summary import OfflineSummariser
 from ctxchat.presentation.bar import layout_bar
 from ctxchat.presentation.compactions import compaction_entries
 from ctxchat.tui.panels.compaction_text import facts
-from tests.agent.desk import Desk, Echo
+from tests.agent.desk import NOTHING_KNOWN, Desk, Echo
 from tests.agent.test_compaction import LONG, Writer
 from tests.agent.test_turn import of
 from tests.agent.test_windows import Shelf
@@ -46,7 +46,10 @@ class Terse(Writer):
 
 
 async def worked(
-    turns: int, writer: Summariser | None = None, knowledge_store: ModelKnowledgeStore | None = None, **options: object
+    turns: int,
+    writer: Summariser | None = None,
+    knowledge_store: ModelKnowledgeStore = NOTHING_KNOWN,
+    **options: object,
 ) -> Desk:
     model = ScriptedModel(
         (

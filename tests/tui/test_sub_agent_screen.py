@@ -69,6 +69,7 @@ async def test_enter_on_the_call_opens_what_its_sub_agent_does_and_it_grows_ther
         doors.journals["s9"] = news(AgentChosen("scout"), ASKED, under_way=Partial(SAID))
         await until_said(pilot, "I look in the notes.")
         await until_said(pilot, "grep")
+        assert "esc stops" not in screen(pilot), "here it leads back"
         doors.journals["s9"] = news(AgentChosen("scout"), ASKED, under_way=Partial(SAID, (FOUND,)))
         await until_said(pilot, "1 hit")
 

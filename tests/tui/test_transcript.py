@@ -404,3 +404,27 @@ def test_an_edit_of_the_record_is_shown_as_what_it_replaced() -> None:
     block.press("fold")
     words = [line.words.plain for line in block.draw(60)]
     assert "+1 −1" in words[0] and words[1:4] == [" a = 1", "-b = 2", "+b = 3"]
+
+
+async def test_the_focus_is_seen_where_a_compaction_begins_above_what_is_on_screen(tmp_path: Path) -> None:
+    session = FakeSession(messages=long_talk(30))
+    session.state = type(session.state)(ledger=session.state.ledger.apply(compacted(session)))
+    async with chatting(tmp_path, session, (40, 14)) as (app, pilot):
+        transcript = app.chat.transcript
+        await until(pilot, lambda: blocks(app, CompactionMark))
+        (mark,) = blocks(app, CompactionMark)
+
+        def first_line() -> int:
+            """The line of the pane at which the mark begins."""
+            top = transcript._first_line_of(transcript._column.stack_of(mark), mark)
+            return top - round(transcript.scroll_y)
+
+        transcript.scroll_relative(y=first_line() + 1, animate=False, force=True)
+        await until(pilot, lambda: first_line() < 0)
+        plain = transcript.visual_style.rich_style.bgcolor
+        await pilot.press("tab")
+        await until(pilot, lambda: transcript._focused is mark)
+        await until(pilot, lambda: first_line() >= 0)
+        assert plain not in {
+            segment.style and segment.style.bgcolor for segment in transcript.render_line(first_line())
+        }

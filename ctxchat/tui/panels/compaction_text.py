@@ -104,6 +104,9 @@ def author_line(one: CompactionEntry, width: int) -> Cell:
 
 STORY_BELOW = (became_line, author_line)
 
+LABEL_COLUMNS, MIN_LABEL_WIDTH = 16, 44
+"""Cells for what a line of the record is about, and from how many of them all on these words have a column of their own."""
+
 MIN_INDENTED_WIDTH = 60
 """Width in cells from which the second and third line are indented to the first line's second column."""
 
@@ -162,7 +165,7 @@ def facts(one: CompactionEntry, view: View, ledger: Ledger, width: int = 0) -> C
     lines = [Content.styled(head, MUTED)]
     for kind in KINDS:
         some = [fact for fact in own if fact.kind == kind]
-        lines += [Content(""), Content.styled(TITLES[kind], "bold")] if some else []
+        lines += [Content(""), Content.styled(TITLES[kind].partition(",")[0], "bold")] if some else []
         lines += [_fact(fact, fact not in lost, width) for fact in some]
     return Content("\n").join(lines)
 
@@ -226,10 +229,12 @@ def record(one: CompactionEntry, width: int = 0) -> Content:
         ]
     lines: list[Content] = []
     for key, value in rows:
-        parts = [
-            part for line in clean(value).splitlines() for part in (wrap(line, width - 16) if width > 28 else [line])
-        ]
-        lines += [Content.assemble((f"{'' if n else key:<16}", MUTED), part) for n, part in enumerate(parts)]
+        labels = LABEL_COLUMNS if not 0 < width < MIN_LABEL_WIDTH else 2  # narrow: only what goes on is indented
+        for n, text in enumerate(clean(value).splitlines()):
+            label = f"{'' if n else key:<{labels}}" if n or labels > 2 else f"{key} "
+            wrapped = wrap(label + text, width, subsequent_indent=" " * labels) if width > 28 else [label + text]
+            lines += [Content.assemble((wrapped[0][: len(label)], MUTED), wrapped[0][len(label) :])]
+            lines += map(Content, wrapped[1:])
     return Content("\n").join(lines)
 
 

@@ -44,7 +44,7 @@ class RewindScreen(Panel[RewindChoice]):
         Binding("enter", "choose", "talk and files", key_display="enter"),
         Binding("t", "choose(True, False)", "talk only"),
         Binding("f", "choose(False, True)", "files only"),
-        Binding("c", "choose(False, False)", "compact up to here"),
+        Binding("c", "choose(False, False)", "compact to here"),
     ]
     COLUMNS = (
         Column("turn", 4, right=True, rank=1),

@@ -201,6 +201,12 @@ class Panel(Over[Result]):
             return None
 
 
+class FindField(Field):
+    """The field of a list; the footer says how to come back to the list: enter does."""
+
+    BINDINGS = [Binding("enter", "submit", "to the list", key_display="enter")]
+
+
 class Listing(Panel[Result]):
     """A list, a field whose words filter it, and below them (where `ABOUT`) a description of the item under the cursor."""
 
@@ -230,7 +236,7 @@ class Listing(Panel[Result]):
 
     def body(self) -> ComposeResult:
         yield Rows(self.COLUMNS, self.cells, empty="looking …")
-        yield Field(placeholder=self.FILTER_PLACEHOLDER, classes="find", compact=True)
+        yield FindField(placeholder=self.FILTER_PLACEHOLDER, classes="find", compact=True)
         if self.ABOUT:
             yield Static(id="about", markup=False)
 

@@ -96,8 +96,9 @@ class ServersScreen(Listing[None]):
         at = self.rows.current.name if self.rows.current else ""
         self.set_items(self.holding(self._servers, lambda row: row.name), at, lambda row: row.name)
         theirs = sum(self._cost(row) for row in self._servers)
-        told = f"{count(len(self._servers), 'server')}, {short(theirs)} of {short(self._session.context_usage.used)} in use"
-        self.head(told if self._servers else "")
+        many, used = count(len(self._servers), "server"), short(self._session.context_usage.used)
+        told = (f"{many}, whose tools take {short(theirs)} of {used} tokens in use", many)
+        self.head(*(told if self._servers else ()))
 
     def _cost(self, row: ServerRow) -> int:
         return sum(self._prices.get(tool, 0) for tool in row.tools)

@@ -45,7 +45,7 @@ class RoundUnderWay:
         for call in written.assistant.calls:
             known = self._blocks.get(call.id)
             if not isinstance(known, ToolBlock):
-                self._add(call.id, ToolBlock(call.id, call.name, decoded(call.arguments)))
+                self._add(call.id, ToolBlock(call.id, call.name, decoded(call.arguments), stops=False))
             elif known.moving and (result := results.get(call.id)):
                 known.finish(finished_call(call, result, {}))
 

@@ -105,7 +105,7 @@ class Writing(Panel[str]):
         draft.read_only = False
         draft.move_cursor((0, 0))
         if failed:
-            self._tell(f"✗ {one_line(failed, 300)}  Write it yourself, or Esc.")
+            self._tell(f"✗ {one_line(failed, 300)}  Write it yourself, or press esc.", failed=True)
 
     def _show_draft(self) -> None:
         draft = self.query_one(SummaryEditor)
@@ -121,8 +121,10 @@ class Writing(Panel[str]):
             rest = f"Too long to edit whole: {len(draft.behind):,} characters after these stay as they are. "
             self._tell((rest if draft.behind else "") + self.MENDED)
 
-    def _tell(self, text: str) -> None:
-        self.query_one("#progress", Static).update(text)
+    def _tell(self, text: str, *, failed: bool = False) -> None:
+        progress = self.query_one("#progress", Static)
+        progress.set_class(failed, "-wrong")
+        progress.update(text)
 
     # ── what is done ──
 

@@ -61,7 +61,7 @@ class ThemesScreen(Listing[str]):
     def cells(self, name: str) -> tuple[Cell, ...]:
         theme = self.app.get_theme(name)
         ground = "" if theme is None else "dark" if theme.dark else "light"
-        now = "in use so far" if name == self._before else ""
+        now = "in use" if name == self._before else ""
         return (("●" if name == self._before else "", "good"), (one_line(name), ""), (ground, "dim"), (now, "dim"))
 
     def on_rows_moved(self, event: Rows.Moved) -> None:

@@ -80,9 +80,12 @@ class ToolBlock(Fold):
         arguments: dict[str, object] | str,
         result: ToolFinished | None = None,
         files: str = "",
+        *,
+        stops: bool = True,
     ) -> None:
+        """`stops` says that esc stops the call while it runs; in a record that is only looked at, esc leads back."""
         super().__init__()
-        self.call_id = call_id
+        self.call_id, self._stops = call_id, stops
         self._tool, self._key_argument = one_line(name, 40) or "tool", visible(key_argument(arguments))
         self._arguments = arguments
         self._result = result
@@ -185,7 +188,7 @@ class ToolBlock(Fold):
         lines = clean(self._progress[-MAX_LIVE_CHARS:]).split("\n")
         lines = [line for line in lines if line.strip() and not (self._sub_session and SUB_SESSION.match(line))]
         return [
-            Content.styled(f"    {one_line(line, 1_000)}", "$text-muted").truncate(width)
+            Content.styled(f"    {one_line(line, 1_000)}", "$text-muted").truncate(width, ellipsis=True)
             for line in lines[-LIVE_LINES:]
         ]
 
@@ -197,7 +200,7 @@ class ToolBlock(Fold):
         call = Content.assemble((f"{mark} ", "$accent" if result is None else "$text-muted"), (self._tool, "bold"))
         call = call.append(Content(f" {self._key_argument}"))
         if result is None:
-            state = "waits for you" if self._asking else f"{seconds:.0f} s  esc stops"
+            state = "waits for you" if self._asking else f"{seconds:.0f} s{'  esc stops' if self._stops else ''}"
             return spread(call, Content.styled(state, "$text-muted"), width)
         sign = SIGNS[result.status] or ("✗" if result.exit_code else "")
         style = {"✗": "$text-error", "⊘": "$text-warning", "◌": "$text-warning"}.get(sign, "$text-muted")

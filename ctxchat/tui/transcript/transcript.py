@@ -477,7 +477,7 @@ class Transcript(SidewaysView, can_focus=True):
         self._focused = block
         if block:
             block.show_focus(True)
-        if block and not self._in_sight(block):
+        if block and not self._head_in_sight(block):
             self.scroll_to(y=self._first_line_of(self._column.stack_of(block), block) - 1)
         self.post_message(self.KeysChanged())
         self.refresh()
@@ -509,6 +509,14 @@ class Transcript(SidewaysView, can_focus=True):
 
     def _in_sight(self, block: Block) -> bool:
         return any(seen is block for seen in self._seen())
+
+    def _head_in_sight(self, block: Block) -> bool:
+        """Whether the line that shows the focus is in sight; of a block that fills the pane, whether any line is."""
+        stack = self._column.stack_of(block)
+        start, stop = stack.span(block)
+        if stop - start > self._pane.height // 2 and self._in_sight(block):
+            return True
+        return self.scroll_offset.y <= self._first_line_of(stack, block) < self.scroll_offset.y + self._pane.height
 
     # ── sideways ──
 

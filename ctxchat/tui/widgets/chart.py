@@ -83,7 +83,7 @@ class FillChart(Widget):
         elif y == height:
             segments = [Segment(" " * self._axis, plain), *(self._sign(p) for p in shown)]
         else:
-            segments = [Segment(" " * self._axis + _turn_numbers(shown, self._bar_cells), self._part_style("axis"))]
+            segments = [Segment(" " * self._axis + self._turn_numbers(shown), self._part_style("axis"))]
         return Strip(segments).adjust_cell_length(self.size.width, plain)
 
     def _bars(self, shown: Sequence[FlightPoint], level: int) -> list[Segment]:
@@ -114,6 +114,18 @@ class FillChart(Widget):
             self._style_of(point, "refused" if point.sign == REFUSED else "done"),
         )
 
+    def _turn_numbers(self, shown: Sequence[FlightPoint]) -> str:
+        """The numbers of the first turn and the last, each under its column."""
+        cells = self._bar_cells
+        places = [place * cells for place, point in enumerate(shown) if point.turn]
+        turns = [point.turn for point in self._flight if point.turn]
+        if not places:
+            return ""
+        words = f"{' ' * places[0]}turn {turns[0]}"
+        last = str(turns[-1])
+        end = places[-1] + (0 if cells > 1 else 1 - len(last))  # a bar's first cell, or its only one
+        return words + f"{last:>{end - len(words) + len(last)}}" if end > len(words) else words
+
     def _style_of(self, point: FlightPoint, part: str) -> Style:
         return self._part_style("chosen" if self._chosen and self._chosen in point.compactions else part)
 
@@ -125,17 +137,6 @@ class FillChart(Widget):
         shown = self._fitting_points
         if 0 <= place < len(shown) and shown[place].compactions:
             self.post_message(self.Clicked(shown[place].compactions[-1]))
-
-
-def _turn_numbers(shown: Sequence[FlightPoint], bar_cells: int) -> str:
-    """The numbers of the first turn and the last, each under its column."""
-    known = [(place * bar_cells, p.turn) for place, p in enumerate(shown) if p.turn]
-    if not known:
-        return ""
-    (start, first), (end, last) = known[0], known[-1]
-    words = f"{' ' * start}turn {first}"
-    end += 0 if bar_cells > 1 else 1 - len(str(last))  # a bar's first cell, or its only one
-    return words + f"{last:>{end - len(words) + len(str(last))}}" if end > len(words) else words
 
 
 class FillLine(Widget):
