@@ -61,6 +61,61 @@ def test_nothing_of_a_folder_counts_before_it_is_trusted_and_any_change_ends_tha
         assert home.load().prompts
 
 
+HERE = [
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "PermissionRequest",
+    "Notification",
+    "UserPromptSubmit",
+    "UserPromptExpansion",
+    "Stop",
+    "StopFailure",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+    "SessionStart",
+    "SessionEnd",
+]
+
+NOT_HERE = [
+    "PermissionDenied",
+    "Elicitation",
+    "ElicitationResult",
+    "TeammateIdle",
+    "TaskCreated",
+    "TaskCompleted",
+    "Setup",
+    "InstructionsLoaded",
+    "CwdChanged",
+    "FileChanged",
+    "ConfigChange",
+    "WorktreeCreate",
+    "WorktreeRemove",
+    "PreModelSwitch",
+    "PostModelSwitch",
+    "MessageDisplay",
+    "DirectoryAdded",
+]
+
+
+def test_of_hooks_at_every_event_of_claude_code_those_that_are_not_here_are_one_line(home: Home) -> None:
+    hook = [{"hooks": [{"type": "command", "command": "true"}]}]
+    settings = {"hooks": dict.fromkeys([*NOT_HERE, *HERE], hook)}
+    write(home.workspace / ".claude/settings.json", json.dumps(settings))
+    loaded = home.load()
+    trust(home.config, home.workspace, loaded.project)
+    assert len(home.load().settings.hooks) == len(HERE)
+    (problem,) = loaded.left_out
+    assert problem.text.endswith(
+        f"hooks: events that are not known here, their hooks are left out: {', '.join(NOT_HERE)}"
+    )
+    page = (Path(__file__).parents[2] / "docs/hooks.md").read_text()
+    assert not [event for event in (*HERE, *NOT_HERE) if f"`{event}`" not in page]
+
+
 def test_a_hook_of_a_program_and_its_arguments_is_one_command_line(home: Home) -> None:
     words = {"command": "node", "args": ["${CLAUDE_PROJECT_DIR}/a b/check.js", "it's", "$HOME", ""]}
     hooks = {"PreToolUse": [{"hooks": [{"type": "command", "async": True, **words}]}]}

@@ -17,6 +17,9 @@ from ctxchat.core.claude_hooks import CLAUDE_EVENTS
 DEFAULT_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S = 3600.0
 
+MAX_NAMED_EVENTS = 30
+"""Unknown events of a file that are named."""
+
 
 def hook_files(place: CustomizationFolder) -> tuple[str, ...]:
     """The names of files in a folder that may have hooks."""
@@ -47,9 +50,11 @@ def _hooks(tree: Any, file: str) -> Iterator[dict[str, Any] | Problem]:
     if tree is not None and not isinstance(tree, dict):
         yield Problem("must be an object of events", "hooks", file=file)
         return
+    if unknown := [str(event) for event in tree or () if event not in CLAUDE_EVENTS]:
+        named = ", ".join([*unknown[:MAX_NAMED_EVENTS], *(["…"] if unknown[MAX_NAMED_EVENTS:] else [])])
+        yield Problem(f"events that are not known here, their hooks are left out: {named}", "hooks", file=file)
     for event, groups in (tree or {}).items():
         if event not in CLAUDE_EVENTS:
-            yield Problem("is an event that is not known here; its hooks are left out", f"hooks.{event}", file=file)
             continue
         for group in groups if isinstance(groups, list) else ():
             matcher = group.get("matcher", "") if isinstance(group, dict) else ""
