@@ -6,6 +6,7 @@ Only the format itself; what single providers want beyond it is in `ctxchat.mode
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -75,10 +76,11 @@ def from_wire(wire: Mapping[str, Any], seq: int, at: str = "") -> Message:
     role = _ROLES.get(str(wire.get("role", "")).lower())
     if role is None:
         raise ImportProblem(f"message {seq}: role {wire.get('role')!r} is none of {', '.join(sorted(_ROLES))}")
+    parts = _parts(wire.get("content"), seq)
     message = Message(
         seq=seq,
         role=role,
-        content=_parts(wire.get("content"), seq),
+        content=_with_called(parts) if role == "user" and isinstance(parts, str) else parts,
         calls=tuple(_calls(wire, seq)) if role == "assistant" else (),
         call_id=str(wire.get("tool_call_id") or wire.get("name") or "") if role == "tool" else "",
         name=str(wire.get("name") or ""),
@@ -188,6 +190,26 @@ def _parts(content: object, seq: int) -> str | tuple[Part, ...]:
     if not isinstance(content, list):
         raise ImportProblem(f"message {seq}: content is {type(content).__name__}, not text, a list of parts or null")
     return tuple(_read_part(part) for part in cast("list[object]", content))
+
+
+_CALLED = re.compile(r"\n\n(?=`{3,}(?:skill|command|prompt) /\S+\n)")
+_BLOCK = re.compile(r"\n\n(`{3,})([^`\n]+)\n(.*?)\n\1(?=\n\n`|\Z)", re.S)
+
+
+def _with_called(text: str) -> str | tuple[Part, ...]:
+    """A message of the person whose end is what `_content` made of a skill, command file or prompt that it called, in parts
+    again: those are not the person's words. Any other text as it is."""
+    opening = _CALLED.search(text)
+    if opening is None:
+        return text
+    parts, end = [Text(text[: opening.start()])], opening.start()
+    while end < len(text):
+        block = _BLOCK.match(text, end)
+        if block is None:
+            return text
+        parts.append(Text(block[3], block[2]))
+        end = block.end()
+    return tuple(parts)
 
 
 def _read_part(part: object) -> Part:

@@ -11,7 +11,7 @@ from ctxchat.core.budget import Window
 from ctxchat.core.errors import StorageError
 from ctxchat.core.events import TurnStarted
 from ctxchat.core.images import data_url
-from ctxchat.core.messages import Image, Text
+from ctxchat.core.messages import Image, Message, Text
 from tests.agent.desk import Desk
 from tests.doubles.images import gif, png
 from tests.doubles.scripted import ScriptedModel, says
@@ -115,3 +115,24 @@ async def test_a_full_disk_is_told_before_anything_is_sent() -> None:
     with pytest.raises(StorageError):
         await desk.session.attachments.save("shot.png", SHOT)
     assert model.requests == []
+
+
+@pytest.mark.parametrize("body", ["The first column is GMT.", "```\ncode\n```\n\n````x\ny\n````", "a\n\nb"])
+def test_a_skill_that_was_called_comes_back_as_one_from_openais_form(body: str) -> None:
+    called = (Text("/tides for monday\n\nplease"), Text(body, "skill /tides"), Text("a = 1", "a.py"))
+    wire = openai.to_wire(Message(1, "user", called))
+    again = openai.from_wire(wire, 1)
+    assert again.content == called and openai.recorded(again) == wire
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "See:\n\n```python\nx\n```",
+        "See:\n\n```skill /tides\nno end",
+        "See:\n\n```skill /tides\nx\n```\n\nand then?",
+        "```skill /tides\nx\n```",
+    ],
+)
+def test_what_a_person_wrote_in_fences_stays_theirs(text: str) -> None:
+    assert openai.from_wire({"role": "user", "content": text}, 1).content == text
