@@ -138,11 +138,12 @@ async def test_its_question_goes_up_and_the_answer_down():
 
 
 class Branches:
-    """A desk whose model delegates several tasks in one reply, each to a desk of its own; `at_work` counts those that are."""
+    """A desk whose model delegates several tasks in one reply, each to a desk of its own; `at_work` counts those that are, and
+    each goes on only when so many have been at work `together`."""
 
-    def __init__(self, *agents: str, seconds: float = 0.0) -> None:
+    def __init__(self, *agents: str, seconds: float = 0.0, together: int = 1) -> None:
         self.at_work, self.most, self.order = 0, 0, list[str]()
-        self.go = asyncio.Event()
+        self.together, self.go = together, asyncio.Event()
         tasks = [("delegate", {"task": f"Task {n}.", "agent": agent}) for n, agent in enumerate(agents)]
         self.model = ScriptedModel([calls(*tasks, ("echo", {"text": "after"})), says("All done.")])
         self.echo = Echo("echo")
@@ -166,8 +167,12 @@ class BranchAgent:
         branches = self._branches
         branches.at_work += 1
         branches.most = max(branches.most, branches.at_work)
+        if branches.at_work == branches.together:
+            branches.go.set()
         try:
-            await asyncio.sleep(0.01)
+            async with asyncio.timeout(60):
+                await branches.go.wait()
+            await asyncio.sleep(0.01)  # in which one too many would come
             if self._agent == "slow":
                 await asyncio.sleep(3600)
             branches.order.append(f"{text} {len(branches.echo.ran)}")
@@ -180,7 +185,7 @@ class BranchAgent:
 
 
 async def test_those_that_only_read_work_side_by_side_and_only_so_many_of_them():
-    branches = Branches(*["reader"] * (MAX_AT_ONCE + 2))
+    branches = Branches(*["reader"] * (MAX_AT_ONCE + 2), together=MAX_AT_ONCE)
     ended = of(await branches.desk.say("Look around."), ToolFinished)
     assert branches.most == MAX_AT_ONCE and [e.status for e in ended] == ["ok"] * (MAX_AT_ONCE + 3)
     assert sorted(e.output.splitlines()[0] for e in ended if e.name == "delegate") == [
