@@ -1,5 +1,5 @@
-"""What compactions kept and lost of a session, and which of the names that later calls needed were still in view. Pure: the
-record in, figures out; asks no model.
+"""Audits the compactions of a session: which exact facts each kept and lost, and which of the names (paths, symbols) that later
+tool calls used were still in view after it. `ctxchat audit` shows it. Pure; asks no model.
 """
 
 from __future__ import annotations
@@ -22,29 +22,32 @@ from ctxchat.core.tooluse import Use, use_of
 from ctxchat.core.view import View, compile
 
 MAX_CALLS = 20
-"""Calls after a compaction whose names are looked for in what it left; the group that reaches it is finished."""
+"""The number of calls after a compaction whose names are looked for in what it left; a group that reaches it is taken whole."""
 
 MAX_ARGUMENT_CHARS = 4_000
-"""Characters of an argument in which names are looked for."""
+"""The beginning of an argument, in characters, in which names are looked for."""
 
 _PATH = re.compile(
     r"(?<![\w./~-])(?:~?/|\.{1,2}/)?(?:[\w@.-]+/)+[\w@.-]+|(?<![\w./-])[\w-]+\.(?:py|ts|tsx|js|md|json|toml|rs|go|c|h|sh|ya?ml)\b"
 )
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|<<.*", re.DOTALL)
-"""In a command: patterns, programs and texts, which name no file that is needed."""
+"""Matches quoted texts and here-documents in a command, which are patterns, scripts and texts and name no file that is needed."""
 
 _SYMBOL = re.compile(
     r"\b(?:[a-z]+(?:[A-Z][a-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Za-z]\w*_\w+|[A-Z][A-Z0-9]{3,})\b"
 )
 _FOLDED_PATHS = re.compile(r"([\w./~@+:-]+/)\{([^{}\n]*)\}")
-"""How a summary names several files of one folder."""
+"""Matches several files of one folder as a summary writes them: `src/{a.py, b.py}`."""
 
 NameKind = Literal["path", "symbol"]
 
 
 class NeededName(msgspec.Struct, frozen=True):
-    """A name that a call used, which was known before the compaction and which nobody had said since. `message` is the id of the
-    message with the call, `in_view` says that the compaction had left it there, `read_again` that the call read a file anew."""
+    """A name that a call after a compaction used, that occurred before the compaction, and that had not been mentioned since.
+
+    `message` is the id of the message with the call. `in_view`: the view after the compaction still had the name. `read_again`:
+    the call read the file of that name again.
+    """
 
     kind: NameKind
     name: str
@@ -54,8 +57,8 @@ class NeededName(msgspec.Struct, frozen=True):
 
 
 class CompactionAudit(msgspec.Struct, frozen=True):
-    """One compaction: the facts of what it took out of view, those of them that were lost, and the names that the next `calls`
-    calls needed."""
+    """The audit of one compaction: how many facts were in what it took out of view and how many were kept, the `lost` ones, and
+    the names that the next `calls` calls needed."""
 
     change: Change
     facts: FactCount
@@ -65,8 +68,9 @@ class CompactionAudit(msgspec.Struct, frozen=True):
 
 
 def audits(records: Iterable[Record], memory: Memory) -> tuple[CompactionAudit, ...]:
-    """Each compaction of a journal as it was when it was made, also one that was undone since. Slow: off the event loop."""
-    made: dict[str, tuple[Change, Ledger, Ledger]] = {}
+    """The audits of all compactions in a journal, each as it was when it was made, those included that were undone since. Slow,
+    so call it off the event loop."""
+    made: dict[str, tuple[Change, Ledger, Ledger]] = {}  # by id, with the ledgers before and after
     state, since = SessionState(), list[Record]()
     for record in records:
         since.append(record)
@@ -82,6 +86,7 @@ def audits(records: Iterable[Record], memory: Memory) -> tuple[CompactionAudit, 
 
 
 def _audit(change: Change, before: Ledger, after: Ledger, later: Sequence[Group], memory: Memory) -> CompactionAudit:
+    """The audit of one compaction, from the ledgers before and after it, and the groups that came later."""
     view = compile(after, Head(), TokenCounter())
     covered = [before.group(name) for edit in change.edits for name in edit.covers]
     staying = before.staying(group.id for group in covered)
@@ -94,30 +99,33 @@ def _audit(change: Change, before: Ledger, after: Ledger, later: Sequence[Group]
 
 
 def needed_names(known: Sequence[Group], later: Sequence[Group]) -> tuple[list[NeededName], int]:
-    """The names that the next calls need of what was known, each once, and how many calls that were."""
-    before = "\n".join(_words(m) for group in known for m in group.messages)
-    said, calls = "", 0
+    """The names in the groups `known` that the calls in the `later` groups needed, each once, and how many calls these were."""
+    before = "\n".join(_all_text(m) for group in known for m in group.messages)
+    mentioned, calls = "", 0
     found: dict[tuple[str, str], NeededName] = {}
     for group in later:
         for message in group.messages:
-            said += f"\n{message.text}" if message.role == "user" else ""
+            mentioned += f"\n{message.text}" if message.role == "user" else ""
             for call in message.calls:
                 calls += 1
                 for name in names_of(call):
                     again = use_of(call) == Use("read", name.name)
                     if (earlier := found.get((name.kind, name.name))) and (earlier.read_again or not again):
                         continue
-                    if is_in(before, name) and not is_in(said, name):
-                        seen = msgspec.structs.replace(name, message=message.id, read_again=again)
-                        found[name.kind, name.name] = seen
-            said += f"\n{message.text}" if message.role == "tool" else ""  # no longer needed from before
+                    if is_in(before, name) and not is_in(mentioned, name):
+                        found[name.kind, name.name] = msgspec.structs.replace(
+                            name, message=message.id, read_again=again
+                        )
+            # what a result mentions is known from there, and no longer from before the compaction
+            mentioned += f"\n{message.text}" if message.role == "tool" else ""
         if calls >= MAX_CALLS:
             break
     return list(found.values()), calls
 
 
 def names_of(call: ToolCall) -> Iterator[NeededName]:
-    """What one call names: the files it is about or its command names, and symbols in its command, its pattern or its edit."""
+    """The names in a call: the files that it or its command is about, and symbols in its arguments, except the content of a new
+    file."""
     fields = {
         name: value[:MAX_ARGUMENT_CHARS]
         for name, value in (fields_of(call.arguments) or {}).items()
@@ -133,17 +141,18 @@ def names_of(call: ToolCall) -> Iterator[NeededName]:
 
 
 def is_in(text: str, name: NeededName) -> bool:
-    """A text has this name as a word of its own."""
+    """True where a text has this name as a whole word."""
     return name.name in text and re.search(rf"(?<!\w){re.escape(name.name)}(?!\w)", text) is not None
 
 
 def view_text(view: View) -> str:
-    """All that a view says, with files that stand there folded into one line each by themselves."""
-    text = "\n".join(_words(item.message) for item in view.items)
+    """All text in a view, with each of several files that a summary writes as `src/{a.py, b.py}` added with its own path."""
+    text = "\n".join(_all_text(item.message) for item in view.items)
     return "\n".join(
         [text, *(folder + name for folder, names in _FOLDED_PATHS.findall(text) for name in names.split(", "))]
     )
 
 
-def _words(message: Message) -> str:
+def _all_text(message: Message) -> str:
+    """The text of a message and the arguments of its calls."""
     return "\n".join([message.text, *(call.arguments for call in message.calls)])

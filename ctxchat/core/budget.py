@@ -1,4 +1,5 @@
-"""The token budget of a request: window, what is reserved for the reply, and where compaction starts and stops."""
+"""The token budget of a request: the window, the part that is reserved for the reply, and the fill levels at which compaction
+starts and to which it goes."""
 
 from __future__ import annotations
 
@@ -8,28 +9,33 @@ from typing import Literal
 import msgspec
 
 WindowSource = Literal["loaded", "configured", "provider", "catalogue", "learned", "family", "assumed"]
-"""Who says how much a model can hold: its server, the settings, its provider's list, litellm's or our own table, a refusal; or
-nobody, and it is what models of its family hold, or an assumption."""
+"""Where a window's size is known from: the model's server (`loaded`), the settings, the provider's list, litellm's or our own
+table, a refusal (`learned`); or it is that of its family's models, or assumed."""
 
 GUESSED: frozenset[WindowSource] = frozenset({"family", "assumed"})
-"""Sources that may be wrong either way."""
+"""Sources whose size may be too large or too small."""
 
 SAFETY_TOKENS = 13_000
-"""The trigger stays at least this far under the limit (or a quarter of it, where that is less): room for one more round."""
+"""The trigger is at least this far below the limit (or a quarter of the limit, where that is less), so that one more round
+fits."""
 
 
 WorkingLimitSource = Literal["", "configured", "price_step", "large_window"]
-"""Who says where a compaction is due though more would fit: nobody, the settings, the model's price, the size of its window."""
+"""Why a compaction is due although more would fit: the settings, a rise of the model's price, a large window; empty: there is no
+such limit."""
 
 LARGE_WINDOW, LARGE_WINDOW_LIMIT = 400_000, 272_000
-"""A window of more tokens than the first is not filled: a compaction is due at the second. That is what a window of 400,000 takes
-as a prompt, and where half of the models whose price rises with the length of a request charge more for all of it."""
+"""A window larger than the first number of tokens is not filled: a compaction is due at the second. That is the longest prompt of
+a window of 400,000, and the length at which half of the models with a price by length become dearer."""
 
 
 class Window(msgspec.Struct, frozen=True):
-    """How many tokens a model can hold, and who said so. `claimed` is what was believed before it was learned better, 0 where
-    nothing was corrected: by a refusal, or, where it is less and still assumed, by a success that shows more. `refused`: no
-    server said it, so `tokens` is a guess, and so many were too many."""
+    """The size of a model's context window in tokens, and the source of that.
+
+    `claimed` is the size that was believed before it was corrected, 0 where nothing was: a refusal corrects it downwards, and a
+    success upwards (then the source is `assumed`, since even more may fit). `refused` is the number of tokens that was too many,
+    where a refusal named no window, so that `tokens` is a guess; else 0.
+    """
 
     tokens: int
     source: WindowSource
@@ -38,13 +44,13 @@ class Window(msgspec.Struct, frozen=True):
 
     @property
     def guessed(self) -> bool:
-        """Nobody said so."""
+        """True for a size that is only guessed."""
         return self.source in GUESSED
 
 
 class WorkingLimit(msgspec.Struct, frozen=True):
-    """Where a compaction is due at the latest, though more would fit, and who says so. 0 tokens for nowhere: nobody says so, or
-    the settings say that the window may be filled."""
+    """The number of tokens at which a compaction is due although more would fit, and the reason. 0 tokens means no such limit:
+    nothing asks for one, or the settings (`configured`) say that the window may be filled."""
 
     tokens: int = 0
     source: WorkingLimitSource = ""
@@ -54,8 +60,8 @@ NO_WORKING_LIMIT = WorkingLimit()
 
 
 def working_limit(window: int, configured: int = 0, price_step: int = 0) -> WorkingLimit:
-    """The working limit of a window: the configured one where there is one (not 0), else the length from which the model's price
-    rises (0: it does not), and `LARGE_WINDOW_LIMIT` at most in a large window. All in tokens."""
+    """The working limit of a window: the configured one (0: none), else the length at which the model's price rises
+    (`price_step`; 0: it does not), and in a large window at most `LARGE_WINDOW_LIMIT`. All in tokens."""
     if configured:
         return WorkingLimit(configured, "configured")
     if window > LARGE_WINDOW and not 0 < price_step <= LARGE_WINDOW_LIMIT:
@@ -64,9 +70,8 @@ def working_limit(window: int, configured: int = 0, price_step: int = 0) -> Work
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """All in tokens. `limit` is what a prompt may hold; `trigger` and `target` are where a compaction starts and ends;
-    `sections` is what single sections are meant to hold, by name. `working` is where a compaction is due though more would
-    fit."""
+    """The budget of a request, in tokens. `reserved` is for the reply; a compaction starts at `trigger` and goes down to
+    `target`; `sections` are the budgets of single sections, by name; `working` makes a compaction due although more would fit."""
 
     window: Window
     reserved: int
@@ -77,21 +82,21 @@ class Budget(msgspec.Struct, frozen=True):
 
     @property
     def limit(self) -> int:
-        """Window less what is reserved for the reply; never under 1."""
+        """The longest prompt: the window without what is reserved for the reply; at least 1."""
         return max(1, self.window.tokens - self.reserved)
 
     @property
     def halfway(self) -> int:
-        """Between trigger and target: low enough for the next compaction to be some way off."""
+        """The middle between trigger and target: low enough that the next compaction is not due at once."""
         return (self.target + self.trigger) // 2
 
     def pressure(self, used: int) -> float:
-        """Used as a share of the limit."""
+        """The tokens in use as a share of the limit."""
         return used / self.limit
 
 
 def limit_of(window: int, reserved: int) -> int:
-    """What a prompt may hold where so much is to be reserved for the reply (a quarter of the window at most); in tokens."""
+    """The longest prompt in tokens, where `reserved` tokens (at most a quarter of the window) are kept for the reply."""
     return max(1, window - min(max(0, reserved), window // 4))
 
 
@@ -103,10 +108,10 @@ def make_budget(
     sections: Mapping[str, int] | None = None,
     working: WorkingLimit = NO_WORKING_LIMIT,
 ) -> Budget:
-    """A budget that always leaves usable space.
+    """The budget of a window, which always leaves usable space.
 
-    `reserved` in tokens, clamped to a quarter of the window; `trigger` and `target` as shares of the limit; `sections` in
-    tokens. A working limit as large as the limit is none.
+    `reserved` is in tokens, at most a quarter of the window; `trigger` and `target` are shares of the limit; `sections` are in
+    tokens. A working limit that is not below the limit has no effect.
     """
     tokens = max(1, window.tokens)
     kept = min(max(0, reserved), tokens // 4)

@@ -1,7 +1,9 @@
-"""Compilers choose which entries of a ledger a model is shown, and in which order; decorators stack on them.
+"""Compilers: functions that choose which entries of a ledger a model is shown, and in which order. Those that take a compiler and
+return one (`limited`, `redacted`) can be combined.
 
-The conversation has three sections, always in this order: `summary` (what stands for compacted groups), `buffer` (notes and
-quotations that were put back) and `messages` (the rest). Reads ledgers, makes entries; knows no budget.
+A ledger holds all groups of messages ever, and the changes in force; an entry is a group as these changes show it. The
+conversation has three sections, always in this order: `summary` (what stands for compacted groups), `buffer` (quotations that
+were put back) and `messages` (all others). Knows no budget.
 """
 
 from __future__ import annotations
@@ -17,16 +19,16 @@ from ctxchat.core.messages import Image, Message, Opaque, Part, Text
 from ctxchat.core.tokens import TokenCounter
 
 Compiler = Callable[[Ledger], tuple[Entry, ...]]
-"""A ledger in, the entries to show out. Never splits an entry."""
+"""A function from a ledger to the entries to show. It never splits an entry."""
 
 ConversationSection = Literal["summary", "buffer", "messages"]
 
 IN_ORDER: tuple[ConversationSection, ...] = get_args(ConversationSection)
-"""Those of the conversation, in their order."""
+"""The sections of the conversation, in order."""
 
 
 def section_of_entry(entry: Entry) -> ConversationSection:
-    """Which section of the conversation an entry is in. Notes stay where they were said while their turn is current."""
+    """The section of the conversation that an entry is in."""
     if entry.kind == "digest" or (entry.group and entry.group.kind == "summary"):
         return "summary"
     if entry.group and entry.group.kind == "note" and entry.group.source.startswith("buffer:"):
@@ -35,12 +37,12 @@ def section_of_entry(entry: Entry) -> ConversationSection:
 
 
 def all_sections(ledger: Ledger) -> tuple[Entry, ...]:
-    """Everything live: summary, buffer, messages."""
+    """The compiler that shows all live entries: summary, buffer, messages."""
     return selected_sections(*IN_ORDER)(ledger)
 
 
 def selected_sections(*names: ConversationSection) -> Compiler:
-    """Only these sections, in the fixed order."""
+    """A compiler that shows only these sections, in the fixed order."""
 
     def compiler(ledger: Ledger) -> tuple[Entry, ...]:
         live = ledger.live()
@@ -50,28 +52,26 @@ def selected_sections(*names: ConversationSection) -> Compiler:
 
 
 def current_tool_trace(ledger: Ledger) -> tuple[Entry, ...]:
-    """The conversation with the tool rounds of the current turn only; earlier turns keep what was said, not what was run.
-
-    Pinned rounds stay.
-    """
+    """The compiler that shows tool calls and results of the current turn only. Of earlier turns the texts are shown, and pinned
+    rounds."""
     turn = ledger.turn
     shown: list[Entry] = []
     for entry in all_sections(ledger):
         group = entry.group
         if group and group.kind == "round" and group.turn < turn and not entry.pinned:
-            said = msgspec.structs.replace(group.first, calls=(), reasoning=None)
-            if said.empty:
+            text_only = msgspec.structs.replace(group.first, calls=(), reasoning=None)
+            if text_only.empty:
                 continue
-            group = msgspec.structs.replace(group, kind="reply", messages=(said,))
+            group = msgspec.structs.replace(group, kind="reply", messages=(text_only,))
             entry = msgspec.structs.replace(entry, group=group)
         shown.append(entry)
     return tuple(shown)
 
 
 def limited(compiler: Compiler, tokens: int, counter: TokenCounter) -> Compiler:
-    """At most `tokens` raw tokens of entries: the newest that fit, whole, never fewer than the last.
+    """A compiler that shows of another one's entries the newest that fit into `tokens` raw tokens, but at least the last.
 
-    Summaries, pins and what the user said in the current turn stay.
+    Summaries, pinned entries and what the user said in the current turn are always shown.
     """
 
     def compile_limited(ledger: Ledger) -> tuple[Entry, ...]:
@@ -95,7 +95,8 @@ def limited(compiler: Compiler, tokens: int, counter: TokenCounter) -> Compiler:
 
 
 def redacted(compiler: Compiler, pattern: re.Pattern[str], mark: str = "[redacted]") -> Compiler:
-    """The same entries with every match in their texts, arguments and reasoning replaced by a mark."""
+    """A compiler that shows another one's entries with a mark in place of every match of `pattern` in texts and arguments. Parts,
+    reasoning and blocks that cannot be edited are left out where they hold a match."""
 
     def clean_part(part: Part) -> Part:
         match part:
@@ -104,7 +105,7 @@ def redacted(compiler: Compiler, pattern: re.Pattern[str], mark: str = "[redacte
             case Image(url=url, name=name) if pattern.search(name if url.startswith("data:") else f"{url} {name}"):
                 return Text(mark)
             case Opaque(json=json) if pattern.search(json):
-                return Text(mark)  # a part we cannot read can only be left out whole
+                return Text(mark)  # the content of such a part is not known
             case _:
                 return part
 
@@ -115,7 +116,7 @@ def redacted(compiler: Compiler, pattern: re.Pattern[str], mark: str = "[redacte
         reasoning = message.reasoning
         blocks = reasoning.received.blocks if reasoning and reasoning.received else ""
         if reasoning and pattern.search(reasoning.text + reasoning.blocks + blocks):
-            reasoning = None  # a signed block cannot be edited, only left out
+            reasoning = None  # editing a signed block would make its signature invalid
         return msgspec.structs.replace(message, content=content, calls=calls, reasoning=reasoning)
 
     def compile_redacted(ledger: Ledger) -> tuple[Entry, ...]:
@@ -125,6 +126,7 @@ def redacted(compiler: Compiler, pattern: re.Pattern[str], mark: str = "[redacte
 
 
 def _with_messages(entry: Entry, clean: Callable[[Message], Message]) -> Entry:
+    """The entry with `clean` applied to each of its messages."""
     if entry.group is None:
         return entry
     group = msgspec.structs.replace(entry.group, messages=tuple(clean(m) for m in entry.group.messages))

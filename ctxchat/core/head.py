@@ -1,6 +1,7 @@
-"""The head of a conversation: what stands before it in every request, made once and sent unchanged from then on.
+"""The head of a conversation: the system prompt, the tools and the context that come before the first message in every request.
+It is made once and then sent unchanged, since providers cache the beginning of a request.
 
-Knows nothing of models, of tokens or of who writes the texts.
+Knows nothing of models, of tokens or of the sources of the texts.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import msgspec
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
-    """What a model is told of a tool. `parameters` is a JSON Schema object."""
+    """The description of a tool for a model. `parameters` is a JSON Schema of type object."""
 
     name: str
     description: str
@@ -17,26 +18,26 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
     @property
     def schema(self) -> str:
-        """Its JSON text as it goes to a provider."""
+        """The description as JSON text, as it is sent to a provider."""
         function = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return msgspec.json.encode(function).decode()
 
 
 class ContextBlock(msgspec.Struct, frozen=True):
-    """A text from a memory file or a context provider, attributed by `source_id`."""
+    """A text from a memory file or a context provider, whose name is `source_id`."""
 
     source_id: str
     text: str
 
     @property
     def attributed(self) -> str:
-        """As a model reads it."""
+        """The text as a model is sent it, between tags that name its source."""
         return f'<context source="{self.source_id}">\n{self.text}\n</context>'
 
 
 class Head(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a model reads before the first message: tools and system prompt, then memory files word for word, then what context
-    providers said. `agent` is whose system prompt it is, empty for the usual one."""
+    """What a model reads before the first message: `tools` and the `system` prompt, then memory files word for word, then the
+    texts of context providers. `agent` is the name of the agent whose system prompt it has, empty for the usual one."""
 
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
@@ -46,13 +47,13 @@ class Head(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def texts_by_source(self) -> dict[str, str]:
-        """Its texts that may change around a conversation, by source."""
+        """Its texts that may change while the conversation goes on, by source id."""
         return {block.source_id: block.text for block in (*self.memory, *self.context)}
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What stands around a conversation at one moment: memory files, and what context providers say. `late_sources` were late or
-    failed: what they said last still counts."""
+    """The memory files and the texts of context providers at one moment. `late_sources` are the ids of sources that did not
+    answer in time or failed; their previous texts still count."""
 
     memory: tuple[ContextBlock, ...] = ()
     context: tuple[ContextBlock, ...] = ()

@@ -1,8 +1,8 @@
-"""The values a conversation is made of: messages, tool calls, parts, the groups that must stay together, and
-what goes along with a message as figures for a line each.
+"""The values that a conversation is made of: messages with their parts, tool calls, and groups of messages that stay together.
 
-Knows nothing of files, clocks, providers or screens. Every value is frozen and JSON-ready; frozen ones hold no cycles, so
-`gc=False` spares the collector walking a long record while somebody types.
+The record is the list of all groups of a session. Knows nothing of files, clocks, providers or screens. All values are frozen and
+can be written as JSON. Frozen values cannot form cycles, so `gc=False` saves the garbage collector from going through a long
+record.
 """
 
 from __future__ import annotations
@@ -20,24 +20,25 @@ from ctxchat.core.quantities import line_count
 Role = Literal["system", "user", "assistant", "tool"]
 
 GroupKind = Literal["system", "user", "reply", "round", "note", "stray", "summary"]
-"""What holds a group together.
+"""What a group consists of.
 
-`system`: instructions that came with an imported conversation, always first in a view. `user`: what a person said.
-`reply`: an answer without calls. `round`: one assistant message, its reasoning, its calls and all their results.
-`note`: something ctxchat put in (a quotation, a hook's note). `stray`: a result whose call is nowhere; kept in the
-record and shown as a quotation, so no view holds an orphan. `summary`: what stands for compacted groups.
+`system`: instructions of an imported conversation, always first in a view. `user`: a message of the person. `reply`: a message of
+the model without calls. `round`: a message of the model with its reasoning, its calls and all their results. `note`: a message
+that ctxchat wrote (a quotation, a hook's text). `stray`: a result without a call, which models are shown as a quotation, since
+providers refuse such results. `summary`: what stands for compacted groups.
 """
 
 
 class Text(msgspec.Struct, frozen=True, tag="text", omit_defaults=True, gc=False):
-    """A piece of text among other parts. One with a `name` came along as a file or a paste; models see it between fences."""
+    """A text as a part of a message. One with a `name` is an attached file or a pasted text; models are shown it between
+    fences."""
 
     text: str
     name: str = ""
 
     @property
     def words(self) -> str:
-        """As a model reads it."""
+        """The text as a model is sent it."""
         if not self.name:
             return self.text
         fence = "```"
@@ -47,12 +48,12 @@ class Text(msgspec.Struct, frozen=True, tag="text", omit_defaults=True, gc=False
 
 
 ATTACHED = "attachments"
-"""The folder of a session where images lie."""
+"""The subfolder of a session's folder that holds its images."""
 
 
 class Image(msgspec.Struct, frozen=True, tag="image", omit_defaults=True, gc=False):
-    """An image by address, by data URL, or by its path in the session's folder (`attachments/…`). `width` and `height` in
-    pixels, 0 where unknown; `name` as a person knows it."""
+    """An image as a part of a message. `url` is its address, a data URL, or its path in the session's folder (`attachments/…`).
+    `width` and `height` are in pixels, 0 where unknown; `name` is the person's name of it."""
 
     url: str
     width: int = 0
@@ -61,18 +62,18 @@ class Image(msgspec.Struct, frozen=True, tag="image", omit_defaults=True, gc=Fal
 
     @property
     def stored(self) -> bool:
-        """It lies in the session's folder."""
+        """True for an image that is a file in the session's folder."""
         return self.url.startswith(f"{ATTACHED}/")
 
     @property
     def words(self) -> str:
-        """What stands for it where it cannot be shown."""
+        """A short text that takes its place where it cannot be shown."""
         size = f"{self.width}×{self.height}" if self.width and self.height else ""
         return f"[{' '.join(['image', *self.name.split(), *size.split()])}]"
 
 
 class Opaque(msgspec.Struct, frozen=True, tag="other", gc=False):
-    """A part ctxchat carries without reading it (audio, a PDF, a provider's own block), as its JSON text."""
+    """A part that ctxchat keeps without reading it (audio, a PDF, a block of some provider), as JSON text."""
 
     kind: str
     json: str
@@ -82,7 +83,7 @@ Part = Text | Image | Opaque
 
 
 class ToolCall(msgspec.Struct, frozen=True, gc=False):
-    """A call as the model wrote it. `arguments` is its JSON text, kept even where it is broken."""
+    """A tool call as the model wrote it. `arguments` is JSON text, kept even where it is not valid."""
 
     id: str
     name: str
@@ -90,14 +91,17 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
 
 
 ReplyForm = Literal["messages", "responses", "chat", "signature"]
-"""Whose form a received reply has: Anthropic's messages, OpenAI's responses, or chat completions; or nothing but what its text is
-signed with (Gemini)."""
+"""The format of a received reply: Anthropic's Messages, OpenAI's Responses, or chat completions; or only the signature of its
+text (Gemini)."""
 
 
 class Received(msgspec.Struct, frozen=True, gc=False):
-    """A reply as its provider sent it, to be sent back so. `model` wrote it (litellm's name); `blocks` is JSON text: the blocks
-    or items in their order, signatures, encrypted thoughts and phases included; in the chat form an object of the fields that
-    held thoughts, null for the thoughts as they were read; of a signature a list of them."""
+    """A reply as its provider sent it, kept to be sent back unchanged.
+
+    `model` is litellm's name of the model that wrote it. `blocks` is JSON text that depends on the `form`: the blocks or items in
+    order, with signatures and encrypted reasoning; for `chat` an object of the fields that held reasoning, null where that is the
+    reasoning's text; for `signature` a list of signatures.
+    """
 
     form: ReplyForm
     model: str
@@ -105,8 +109,8 @@ class Received(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reasoning(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What the model thought. `received` is the whole reply with its thoughts as they came; without the reasoning it goes, too.
-    Older records have `blocks` instead: the signed thoughts alone, as JSON text."""
+    """The reasoning of a reply, as text. `received` is the whole reply as it came, reasoning included; it is kept here because it
+    is of use only together with the reasoning. Older records have `blocks` instead: only the signed reasoning, as JSON text."""
 
     text: str
     blocks: str = ""
@@ -114,22 +118,22 @@ class Reasoning(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def signature(self) -> Reasoning | None:
-        """What of it goes to a model that is sent no thoughts: what its own text is signed with."""
+        """The part that is sent also where reasoning is not: the signature of the reply's text; None where it has none."""
         return Reasoning("", received=self.received) if self.received and self.received.form == "signature" else None
 
 
 BROKEN_OFF = "[cut off here]"
-"""Behind a reply that was interrupted, for whoever reads it as the last word on something."""
+"""The mark behind the text of an interrupted reply, so that it is not taken for a complete one."""
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One message of the record.
+    """A message of the record.
 
-    `seq` is its place in the record of its session, from 1. `call_id` is set on role `tool`. `original` is the
-    JSON text of an imported message where this form would not give it back equal. `synthetic` marks what was made
-    at the door to close an unanswered call: models see it, exports of the record leave it out. `interrupted` marks a
-    reply that was cut off; its text is what had arrived. `failed` marks the result of a call that came to nothing, or of a
-    command that ended badly, whatever its words are; where an imported one has it, the other agent kept it as an error.
+    `seq` is its number in the record of its session, from 1. `call_id` is the id of the call that a message of role `tool`
+    answers. `at` is a time (ISO 8601). `original` is the JSON text of an imported message, where an export would not be equal to
+    it otherwise. `synthetic`: the program wrote it, for a call that was never answered; models are sent it, exports of the record
+    leave it out. `interrupted`: a reply that was cut off, with the text that had arrived. `failed`: the result of a call that
+    failed or of a command that ended with an error; in an imported session, of one that the other agent stored as an error.
     """
 
     seq: int
@@ -147,19 +151,19 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def id(self) -> str:
-        """The name people and scripts use for it: `m12`."""
+        """The id by which people, scripts and models refer to it: `m12`."""
         return f"m{self.seq}"
 
     @property
     def text(self) -> str:
-        """The words of it: its text parts in order, images and opaque parts as placeholders."""
+        """Its text: the text parts in order, with placeholders for images and other parts."""
         if isinstance(self.content, str):
             return self.content
         return "\n".join(_part_text(part) for part in self.content)
 
     @property
     def empty(self) -> bool:
-        """True when there is nothing a model could be sent."""
+        """True where it has nothing that could be sent to a model."""
         if self.calls:
             return False
         if isinstance(self.content, str):
@@ -168,11 +172,11 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Group(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Messages that stay together in every view, in the order a model must see them.
+    """Messages that stay together in every view, in the order that providers require.
 
-    `turn` counts turns from 1; what comes before the first belongs to turn 0, a message sent while one runs belongs to it.
-    `source` says who made a note or a summary (`restore:m12`, `hook:tests`, a compaction's id). `context` is what a note tells of
-    the surroundings, whole; its message says only what has changed.
+    `turn` is the number of its turn, from 1; 0 for what comes before the first. A message that is sent during a turn belongs to
+    that turn. `source` tells where a note or a summary comes from (`restore:m12`, `hook:tests`, a compaction's id). `context` are
+    the whole texts of the context sources that a note tells of, while its message says only what has changed in them.
     """
 
     id: str
@@ -184,7 +188,7 @@ class Group(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def first(self) -> Message:
-        """The message the group begins with."""
+        """The first message of the group."""
         return self.messages[0]
 
 
@@ -197,12 +201,13 @@ def _part_text(part: Part) -> str:
 
 
 OWN_COMMAND = "$ "
-"""How the name of what went along begins where it is the output of a command of the person's own."""
+"""The beginning of an attachment's name where it is the output of a command that the person ran themselves."""
 
 
 class Attached(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One of them. Pixels are 0 where they are not known, tokens where it is not in the view. `ended` says of the output of a
-    person's command how that ended."""
+    """An attachment of a message, in figures for a line on a screen. `width` and `height` are in pixels, 0 where unknown;
+    `tokens` are 0 where it is not in the view; `lines` are those of a text. `ended` tells how a command of the person's ended, if
+    it is its output."""
 
     name: str
     kind: Literal["image", "text", "other"]
@@ -214,7 +219,7 @@ class Attached(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def spoken(message: Message) -> str:
-    """The words of a message without what came along with it."""
+    """The text of a message without its attachments."""
     if isinstance(message.content, str):
         return message.content
     return "\n".join(part.text for part in message.content if isinstance(part, Text) and not part.name)
@@ -226,30 +231,32 @@ _PROGRAM = re.compile(
     r"|\A/[a-z][\w-]*\s*\Z",
     re.DOTALL | re.MULTILINE,
 )
-"""What programs put into a person's message, and a command to one: nothing the person says to the agent."""
+"""Matches what other agents' programs put into a person's message, and commands to a program; the person did not say that to the
+model."""
 
 
 _COMMAND = re.compile(
     r"\s*<command-message>[^<]*</command-message>\s*<command-name>([^<]*)</command-name>(?:\s*<command-args>(.*?)</command-args>)?",
     re.DOTALL,
 )
-"""How Claude Code writes down a command that asks something of the model: its name and what stood behind it."""
+"""Matches a slash command as Claude Code stores it: its name and its arguments, in tags."""
 
 
 def own_words(message: Message) -> str:
-    """What a person said themselves: the words of a message without what came along, and without what programs put there."""
-    asked, rest = _command_in(spoken(message))
-    return f"{asked}\n{_PROGRAM.sub('', rest).strip()}".strip()
+    """What the person said themselves: the text of a message without attachments and without what programs added."""
+    command, after = _command_in(spoken(message))
+    return f"{command}\n{_PROGRAM.sub('', after).strip()}".strip()
 
 
 def readable_words(message: Message) -> str:
-    """All words of a message as people read them: a command that another agent wrote down in tags stands as it was typed."""
-    asked, rest = _command_in(text := spoken(message))
-    return f"{asked}\n{rest.strip()}".strip() if asked else text
+    """The text of a message as people read it, without attachments: a command that another agent stored in tags is shown as it
+    was typed."""
+    command, after = _command_in(text := spoken(message))
+    return f"{command}\n{after.strip()}".strip() if command else text
 
 
 def _command_in(text: str) -> tuple[str, str]:
-    """The command that a text begins with, as it was typed, and what stands behind it; no command: the text."""
+    """The command in tags that a text begins with, as it was typed (empty for none), and the text behind it."""
     command = _COMMAND.match(text)
     if command is None:
         return "", text
@@ -257,7 +264,7 @@ def _command_in(text: str) -> tuple[str, str]:
 
 
 def attached(parts: str | Sequence[Part], tokens: Sequence[int] = ()) -> tuple[Attached, ...]:
-    """Those among the parts of a message; `tokens` are those of its parts, in their order, where they are known."""
+    """The attachments among the parts of a message; `tokens` are those of each part, in order, as far as they are known."""
     if isinstance(parts, str):
         return ()
     weights = [*tokens, *([0] * (len(parts) - len(tokens)))]
@@ -266,6 +273,7 @@ def attached(parts: str | Sequence[Part], tokens: Sequence[int] = ()) -> tuple[A
 
 
 def _attached_part(part: Part, tokens: int) -> Attached | None:
+    """A part as an attachment; None for a plain text."""
     match part:
         case Text(text=text, name=name):
             if not name:

@@ -32,18 +32,18 @@ CONTINUE_REQUEST = (
     "[Your last message was cut off. Go on exactly where it stops, in the middle of a word if need be: "
     "no greeting, no comment, nothing of it again.]"
 )
-"""How a model is asked to go on with a reply that was cut off."""
+"""The text that asks a model to go on with a reply that was cut off."""
 
 MISSING_CALL = (
     "[Your last message ended as if it called a tool, but no call came with it. Call it, or say that you are done.]"
 )
-"""What a model is told of a call that it announced and did not make."""
+"""The text for a model that announced a call and did not make one."""
 
 MIN_KEPT_SHARE = 0.5
 """The share of a text's lines that must be the same for its change to be told line by line instead of as a whole."""
 
 _GONE = "gone: "
-"""Before the name of a tool that is no longer there, in a tools block."""
+"""The beginning of a line of a tools block (see `tools_block`) that names a tool which no longer exists."""
 
 
 def context_note(seq: int, at: str, turn: int, text: str, context: Sequence[ContextBlock]) -> Group:
@@ -66,8 +66,8 @@ def known_context(head: Head, ledger: Ledger) -> dict[str, str]:
 def without_tool_told(head: Head, ledger: Ledger) -> Head:
     """The head without the sources that a tool call in view shows already (the to-do list is shown by the tool that writes
     it)."""
-    told = _told_by_tools(ledger, {block.source_id for block in head.context})
-    return msgspec.structs.replace(head, context=tuple(b for b in head.context if b.source_id not in told))
+    shown = _shown_by_tools(ledger, {block.source_id for block in head.context})
+    return msgspec.structs.replace(head, context=tuple(b for b in head.context if b.source_id not in shown))
 
 
 def change_note(
@@ -76,20 +76,20 @@ def change_note(
     """The text of a note on the sources whose text `now` differs from what is `known`, and the present text of those sources;
     both empty where none differs. A source that a tool call in view shows already (the to-do list) is left out."""
     texts = {block.source_id: block.text for block in now}
-    told = _told_by_tools(ledger, {*known, *texts})
+    shown = _shown_by_tools(ledger, {*known, *texts})
     parts: list[str] = []
-    news: list[ContextBlock] = []
+    changed: list[ContextBlock] = []
     for source in dict.fromkeys((*known, *texts)):
         before, text = known.get(source, ""), texts.get(source, "")
-        if text == before or source in told:
+        if text == before or source in shown:
             continue
-        kind, said = ("tools", tools_change(before, text)) if source == TOOLS else difference(before, text)
-        parts.append(f'<context source="{source}" change="{kind}">\n{said}\n</context>'.replace("\n\n</", "\n</"))
-        news.append(ContextBlock(source, text))
-    return "\n".join(parts), tuple(news)
+        kind, change = ("tools", tools_change(before, text)) if source == TOOLS else difference(before, text)
+        parts.append(f'<context source="{source}" change="{kind}">\n{change}\n</context>'.replace("\n\n</", "\n</"))
+        changed.append(ContextBlock(source, text))
+    return "\n".join(parts), tuple(changed)
 
 
-def _told_by_tools(ledger: Ledger, sources: Collection[str]) -> set[str]:
+def _shown_by_tools(ledger: Ledger, sources: Collection[str]) -> set[str]:
     """The sources whose present text a tool call in view shows: a tool of the same name writes the source, and its newest
     successful call is in view unchanged."""
     newest: dict[str, tuple[str, ToolCall]] = {}
@@ -122,17 +122,17 @@ def difference(before: str, after: str) -> tuple[Literal["new", "gone", "lines",
         if kind != "equal":
             lines += [f"- {line}" for line in old[start:end]]
             lines += [f"+ {line}" for line in new[begin:stop]]
-    told = "\n".join(lines)
-    return ("lines", told) if len(told) < len(after) else ("whole", after)
+    by_lines = "\n".join(lines)
+    return ("lines", by_lines) if len(by_lines) < len(after) else ("whole", after)
 
 
 def tools_block(head: Sequence[ToolSpec], now: Sequence[ToolSpec]) -> ContextBlock:
     """The differences between the tools of the head and those of now, one a line: the schema of each new or changed tool, and
     `gone: NAME` for each removed one."""
-    known = {tool.name: tool for tool in head}
-    there = {tool.name for tool in now}
-    lines = [_GONE + tool.name for tool in head if tool.name not in there]
-    lines += [tool.schema for tool in now if known.get(tool.name) != tool]
+    in_head = {tool.name: tool for tool in head}
+    present = {tool.name for tool in now}
+    lines = [_GONE + tool.name for tool in head if tool.name not in present]
+    lines += [tool.schema for tool in now if in_head.get(tool.name) != tool]
     return ContextBlock(TOOLS, "\n".join(lines))
 
 
@@ -143,14 +143,15 @@ def described_tools(head: Head, ledger: Ledger) -> frozenset[str]:
 
 
 def tools_change(told: str, now: str) -> str:
-    """What a model is told of tools that were added or removed between two tools blocks; empty where none was."""
+    """The text about tools that were added or removed between the tools block that a model was `told` of and the one of `now`;
+    empty where none was."""
     before, after = _by_name(told), _by_name(now)
     added = [line for name, line in after.items() if line != before.get(name) and line != _GONE + name]
-    went = [name for name, line in after.items() if line == _GONE + name != before.get(name)]
-    went += [name for name, line in before.items() if name not in after and line != _GONE + name]
+    removed = [name for name, line in after.items() if line == _GONE + name != before.get(name)]
+    removed += [name for name, line in before.items() if name not in after and line != _GONE + name]
     back = [name for name, line in before.items() if name not in after and line == _GONE + name]
     parts = [f"[new tools; call them with {CALL_TOOL}(name, arguments)]", *added] if added else []
-    parts += [f"[no longer there: {', '.join(went)}]"] if went else []
+    parts += [f"[no longer there: {', '.join(removed)}]"] if removed else []
     parts += [f"[there again: {', '.join(back)}]"] if back else []
     return "\n".join(parts)
 

@@ -17,7 +17,7 @@ LASTING = frozenset({"Goal", "Constraints and rules", "Exact identifiers"})
 """Sections of a summary that describe no state, so that they cannot become outdated."""
 
 MAX_LINES = 12
-"""Lines that get an addition at most, the last ones."""
+"""The most lines that get an addition; where there are more, the last ones do."""
 
 _NAMED = re.compile(r"`([^`\n]{2,300})`")
 _FILE = re.compile(r"[\w./~@+-]*\w\.\w{1,6}")
@@ -30,32 +30,34 @@ def with_what_came_since(summary: str, kept: Iterable[Group], memory: Memory) ->
     for group in kept:
         found = memory.find_facts(group)
         runs.update((fact.key, fact) for fact in found.facts if fact.kind == "command" and fact.value)
-        gone.update((one.key, one) for one in found.gone if one.kind == "file")
+        gone.update((each.key, each) for each in found.gone if each.kind == "file")
         for fact in found.facts:
-            if fact.kind == "changed":
-                gone = {key: one for key, one in gone.items() if not _same_file(fact.key, key) or fact.seq < one.seq}
+            if fact.kind == "changed":  # a file that was written again is there again
+                gone = {key: each for key, each in gone.items() if not _same_file(fact.key, key) or fact.seq < each.seq}
     if not runs and not gone:
         return summary
     section = ""
     lines = summary.split("\n")
-    came: dict[int, str] = {}
-    for place, line in enumerate(lines):
+    extended: dict[int, str] = {}
+    for number, line in enumerate(lines):
         if line.startswith("#"):
             section = line.lstrip("# ").strip()
-        elif section not in LASTING and (told := "; ".join(_later_results(line, runs, gone))):
-            came[place] = f"{line} [since then: {told}]"
-    for place in list(came)[-MAX_LINES:]:
-        lines[place] = came[place]
+        elif section not in LASTING and (results := "; ".join(_later_results(line, runs, gone))):
+            extended[number] = f"{line} [since then: {results}]"
+    for number in list(extended)[-MAX_LINES:]:
+        lines[number] = extended[number]
     return "\n".join(lines)
 
 
 def _later_results(line: str, runs: dict[str, Fact], gone: dict[str, Gone]) -> Iterable[str]:
-    for words in dict.fromkeys(_NAMED.findall(line)):
-        if run := runs.get(words.strip()):
+    """What happened later to the commands and files that a line names in backticks, by the latest runs and the files that are
+    gone."""
+    for named in dict.fromkeys(_NAMED.findall(line)):
+        if run := runs.get(named.strip()):
             yield f"`{run.key}` ran in m{run.seq}, {run.value}"
-        if _FILE.fullmatch(words):
-            for one in (one for key, one in gone.items() if _same_file(key, words)):
-                yield f"`{words}` is {one.now} now" if one.now else f"`{words}` was removed, m{one.seq}"
+        if _FILE.fullmatch(named):
+            for each in (each for key, each in gone.items() if _same_file(key, named)):
+                yield f"`{named}` is {each.now} now" if each.now else f"`{named}` was removed, m{each.seq}"
 
 
 def _same_file(path: str, named: str) -> bool:

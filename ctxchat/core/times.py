@@ -1,4 +1,5 @@
-"""Times as they are stored (ISO 8601, UTC, to the millisecond) and as seconds of the epoch. Pure: knows no clock."""
+"""Converts times between their stored form (ISO 8601, UTC, to the millisecond) and seconds since the epoch (1970). Pure: reads no
+clock."""
 
 from __future__ import annotations
 
@@ -11,19 +12,20 @@ DAY_S = 86_400
 
 
 def epoch(at: str) -> float:
-    """The second of the epoch of a stored time; 0 for what is none."""
-    found = _STORED.fullmatch(at)
-    if not found:
+    """A stored time as seconds since the epoch; 0 for a text that is no time."""
+    match = _STORED.fullmatch(at)
+    if not match:
         return 0.0
-    *whole, fraction = found.groups()
+    *whole, fraction = match.groups()
     return timegm(tuple(int(part) for part in whole)) + float(f"0.{fraction or 0}")
 
 
 def iso(second: float) -> str:
-    """A second of the epoch as it is stored."""
+    """Seconds since the epoch as a stored time."""
     milliseconds = round(second * 1000)
     days, rest = divmod(milliseconds, DAY_S * 1000)
-    # The calendar of 400 years that begins in March, so that the odd day comes last (Hinnant, "chrono-compatible algorithms").
+    # Counted in eras of 400 years that begin in March, so that a leap day is the last of its year (Hinnant, "chrono-Compatible
+    # Low-Level Date Algorithms").
     era, of_era = divmod(days + 719_468, 146_097)
     year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
     of_year = of_era - (365 * year + year // 4 - year // 100)

@@ -1,6 +1,5 @@
-"""Checks the token counts and costs that servers report, and drops those that cannot be true. Pure.
-
-What was sent and what came back is known; figures that cannot be of it are treated as if none had been given.
+"""Checks the token counts and costs that servers report, and drops those that cannot be true, by the size of the prompt that was
+sent and of the reply that came. A dropped figure counts as not reported. Pure.
 """
 
 from __future__ import annotations
@@ -9,37 +8,38 @@ from ctxchat.core.calibration import MAX_TOKENS, most_tokens
 from ctxchat.core.events import Usage
 
 MAX_HIDDEN_THOUGHT_TOKENS = 200_000
-"""Tokens that a reply may hold beyond what was shown of it: what a model thought in silence."""
+"""The most tokens of a reply that may not be visible: reasoning that the provider does not show."""
 
 MAX_CALL_USD = 1_000
-"""US dollars. A single call that is said to cost more is a mistake."""
+"""The highest believable cost of one call, in US dollars."""
 
 MAX_TOKEN_USD = 0.01
-"""US dollars a token, ten times what the dearest models take."""
+"""The highest believable price of one token, in US dollars: ten times that of the dearest models."""
 
 MAX_EXTRAS_USD = 1.0
-"""US dollars a call may cost beside its tokens (a search, an image)."""
+"""The highest believable cost of a call besides its tokens (a search, an image), in US dollars."""
 
 
 def tokens(value: object) -> int:
-    """A count as it came; 0 where it makes no sense."""
+    """A reported token count; 0 where it is no possible count."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_TOKENS:
         return 0
     return int(value)
 
 
 def dollars(value: object) -> float | None:
-    """What something cost; None where that is no sensible amount: negative, NaN, or more than a call costs."""
+    """A reported cost in US dollars; None where it is no believable amount: negative, NaN, or more than `MAX_CALL_USD`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_CALL_USD:
         return None
     return float(value)
 
 
 def sound(usage: Usage, sent: int, received: int) -> Usage:
-    """The usage with figures that fit together, and fit what was `sent` (our raw tokens) and `received` (characters).
+    """The usage with figures that fit together, and fit the prompt that was `sent` (in our raw tokens) and the reply that was
+    `received` (in characters).
 
-    Where prompt or completion cannot be true both are 0, which says that nothing was counted, and a cost made from them is 0
-    too. If no counts were given, a plausible cost is kept: then the server named it itself.
+    Where prompt or completion cannot be true, both become 0, as if nothing had been counted, and so does the cost, since it was
+    computed from them. Where no counts were given, a believable cost is kept, since then the server stated it.
     """
     prompt, completion = tokens(usage.prompt), tokens(usage.completion)
     plausible = (
@@ -54,6 +54,7 @@ def sound(usage: Usage, sent: int, received: int) -> Usage:
     return Usage(prompt, completion, cached, reasoning, cost, usage.estimated, written, long)
 
 
-def _cost(reported: object, tokens_of_it: int) -> float:
+def _cost(reported: object, token_count: int) -> float:
+    """The reported cost; 0 where that many tokens cannot cost so much."""
     cost = dollars(reported) or 0.0
-    return cost if cost <= tokens_of_it * MAX_TOKEN_USD + MAX_EXTRAS_USD else 0.0
+    return cost if cost <= token_count * MAX_TOKEN_USD + MAX_EXTRAS_USD else 0.0

@@ -1,6 +1,8 @@
-"""What belongs to a turn and is not in the record yet: a reply that is arriving, or a round whose calls run.
+"""Holds what of a turn is in flight, that is not in the record (the session's messages) yet: a reply that is arriving, or a
+round, which is a reply with tool calls, while its calls run.
 
-However the turn ends, this is sealed into the record first, so that the next request is valid. Knows no model and no tool.
+However the turn ends, this is sealed into the record first, so that every call has a result and the next request is valid. Knows
+no model and no tool.
 """
 
 from __future__ import annotations
@@ -27,18 +29,18 @@ MAX_STOPPED_RESULT_TOKENS = 1000
 
 
 class InFlight:
-    """The open end of a conversation. `begun` maps the calls that began to run to their output so far."""
+    """What is in flight in a conversation. `begun` maps the ids of the calls that began to run to their output so far."""
 
     def __init__(self, conversation: Conversation, begun: Mapping[str, str]) -> None:
         self._conversation = conversation
         self._begun = begun
         self.draft = ArrivingReply()
         self.reply: Message | None = None  # complete, but not sealed
-        self.results: dict[str, Message] = {}
-        self.text = ""  # of the last reply that had any
+        self.results: dict[str, Message] = {}  # by the id of the call
+        self.text = ""  # that of the last reply that had any
 
     def set_reply(self, message: Message, before: str = "") -> None:
-        """A reply is complete; `before` is the text of the half reply that it continues."""
+        """Take over a reply that is complete; `before` is the text of the half reply that it continues."""
         self.reply, self.results, self.draft = message, {}, ArrivingReply()
         self.text = f"{before}{message.text}" if message.text else self.text
 
@@ -50,11 +52,12 @@ class InFlight:
         self.reply, self.draft = None, ArrivingReply()
         if group is not None:
             await conversation.write_or_owe(Sealed((group,)))
-        with suppress(Exception):  # the next request compiles anew, and then says what is wrong
+        with suppress(Exception):  # the next request compiles the view again, and then reports the fault
             await conversation.remeasure()
 
     def _group(self, closing: str) -> Group | None:
-        """What is open as a group: a half reply as interrupted, a round with `closing` for missing results; None for nothing."""
+        """What is in flight as a group: a half reply marked as interrupted, or a round with `closing` in place of missing
+        results; None for nothing."""
         conversation, reply = self._conversation, self.reply
         if reply is None:
             return self._half_reply()
@@ -71,6 +74,8 @@ class InFlight:
         return close_round(reply, list(results.values()), conversation.ledger.turn, next_seq, closing)
 
     def _half_reply(self) -> Group | None:
+        """The reply that is arriving, as a group; its calls are left out, since they may not be complete. None where nothing
+        arrived."""
         if not self.draft.has_begun:
             return None
         conversation = self._conversation
