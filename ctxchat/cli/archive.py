@@ -83,7 +83,7 @@ def _why(row: archive.CompactionRow) -> str:
 @click.argument("id", shell_complete=completing.compactions)
 @common_options
 def show_compaction(id: str) -> None:
-    """One compaction: its record, summary, facts, and the messages as they were."""
+    """Show one compaction: its record, summary, facts, and the messages as they were."""
 
     async def load() -> archive.Archived:
         async with Program.started(flags()) as program:

@@ -1,7 +1,5 @@
-"""What a shell completes behind commands and options: ids of sessions and compactions, models, strategies, keys of settings.
-
-Asks no server. Whatever goes wrong, nothing is offered: a person is typing.
-"""
+"""Completes arguments for a shell: ids of sessions and compactions, models, strategies, setting keys. Asks no server; on any
+failure it offers nothing, since a person is typing."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ def _compactions() -> Iterable[tuple[str, str]]:
 
 
 def _models() -> Iterable[tuple[str, str]]:
-    """Those of the settings, and those that sessions were held with."""
+    """The models of the settings, and those that stored sessions used."""
     from ctxchat.models.offline import OFFLINE_NAME
     from ctxchat.storage.database import Database
     from ctxchat.storage.sessions import rows

@@ -73,7 +73,7 @@ def command(session: str, draft: str) -> None:
 
 
 def in_vain(context_usage: ContextUsage) -> str:
-    """That no compaction could help, and why; empty where one could."""
+    """A sentence on why no compaction could help; empty if one could."""
     if fixed(context_usage) < context_usage.trigger_tokens:
         return ""
     what = "system, tools and memory"

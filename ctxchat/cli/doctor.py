@@ -32,7 +32,7 @@ MAX_FAULTS = 20
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One thing looked at. `remedy` is what to do where it is not ok, or a hint where it is."""
+    """The result of one check. `remedy` is what to do if it is not ok, or a hint if it is."""
 
     name: str
     ok: bool

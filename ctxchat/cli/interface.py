@@ -55,7 +55,7 @@ def run(program: LazyProgram, session: str, first: FirstFrame, *, tour: bool = F
 
 
 def _driver(first: FirstFrame) -> Any:
-    """How Textual speaks to the terminal; None for its own way."""
+    """The driver by which Textual speaks to the terminal; None for Textual's own."""
     if in_browser():
         from ctxchat.tui.terminal.served import Served
 
@@ -78,7 +78,7 @@ async def _until_left(app: CtxchatApp, first: FirstFrame, mouse: bool) -> None:
 
 
 def _asking() -> dict[int, int]:
-    """Those of `ASKED` that this system has, by number."""
+    """The signals of `ASKED` that this system has, with their exit codes, by number."""
     return {getattr(signal, name): code for name, code in ASKED.items() if hasattr(signal, name)}
 
 

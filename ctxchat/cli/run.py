@@ -80,8 +80,8 @@ def _read_prompt(prompt: str) -> str:
 
 
 def _piped(patient: bool) -> str:
-    """What came on standard input. A pipe is waited for, as another program writes there; with a prompt given, anything else that
-    stays open and silent (the socket of a program that started us and forgot it) is not."""
+    """The text on standard input. A pipe is waited for, as another program writes to it; if a prompt was given, other input that
+    stays open and silent (such as a socket of the program that started us) is not."""
     if sys.stdin is None or sys.stdin.isatty():
         return ""
     if not patient and not select.select([sys.stdin], [], [], INPUT_TIMEOUT_S)[0]:

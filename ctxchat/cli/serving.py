@@ -58,7 +58,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Chat(AppService):
-    """One tab's program. `session` is the id of the one it is at, as it tells us."""
+    """The program of one browser tab. `session` is the id of its present session, as the program tells."""
 
     session = ""
 
@@ -114,7 +114,7 @@ class ChatServer(Server):
 
     @property
     def address(self) -> str:
-        """What a browser is given."""
+        """The address to open in a browser."""
         return f"{self.public_url}{self._place}/?token={self._token}"
 
     def initialize_logging(self) -> None:
@@ -149,8 +149,8 @@ class ChatServer(Server):
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Only this machine's own page, opened by whoever has the token: other pages in the same browser, names that were made
-        to point here, and other users of this machine are turned away."""
+        """Reject requests that do not come from our page with the token: from other pages in the same browser, by names that were
+        made to point here, and by other users of this machine."""
         if request.host not in self._names:
             raise web.HTTPForbidden(text="This page has another name.")
         origin = request.headers.get("Origin")

@@ -41,7 +41,7 @@ CLAUDE_CODE = "claude-code"
 
 
 class _Sessions(click.Group):
-    """With `import`, which knows seven agents' files, only where it is asked for."""
+    """The group of commands. It loads `import`, which knows seven agents' files, only if that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([IMPORT, *super().list_commands(ctx)])
@@ -169,7 +169,7 @@ def export(session: str, view: str, form: str, output: str | None) -> None:
 
 
 def _claude_code(database: Database, session: str) -> str:
-    """Its lines; what has no place in them is told."""
+    """The session as lines of Claude Code's format, and sentences on what that format cannot hold."""
     state = _with_images(database, session, loading.load_state(database, session).state)
     lines = ClaudeCodeLines(session, state, sessions.row(database, session).folder)
     text = "".join(exporting.dump(line) + "\n" for line in lines)
@@ -179,7 +179,7 @@ def _claude_code(database: Database, session: str) -> str:
 
 
 def _with_images(database: Database, session: str, state: SessionState) -> SessionState:
-    """With its images in it."""
+    """The session's messages with their images read in."""
     ledger = msgspec.structs.replace(state.ledger, groups=exporting.with_images(database, session, state.ledger.groups))
     return msgspec.structs.replace(state, ledger=ledger)
 

@@ -56,8 +56,8 @@ NICENESS = 5
 
 
 class FoundRow(msgspec.Struct, frozen=True):
-    """What one agent left on this machine. `size` in bytes, `newest` ISO 8601 UTC; `new` files are not here yet, or have changed
-    since."""
+    """The sessions of one agent found on this machine. `size` is in bytes, `newest` is ISO 8601 UTC; `new` files were not
+    imported yet, or have changed since."""
 
     agent: str
     sessions: int
@@ -223,7 +223,7 @@ def _bring(
     tell: Callable[[ImportNews], None],
     going_on: Callable[[], bool],
 ) -> None:
-    """One file after the other, as long as it is `going_on`."""
+    """Import one file after the other while `going_on` returns true."""
     sizes = [_size(file) for _, file in todo]
     whole, before = sum(sizes), 0
     for (form, file), size in zip(todo, sizes, strict=True):

@@ -62,7 +62,7 @@ def log(pier: int, lines: int = 80) -> str:
 
 
 def files(folder: Path) -> Iterator[tuple[Path, str]]:
-    """What the made-up project holds."""
+    """The files of the tour's sample project."""
     yield folder / "README.md", README
     yield folder / "src" / "gauge.py", GAUGE
     yield folder / "src" / "alarm.py", ALARM

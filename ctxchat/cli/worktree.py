@@ -63,7 +63,7 @@ class _Git:
         }
 
     def add_worktree(self, folder: Path, name: str) -> None:
-        """On a new branch from here, or on the one of that name. Raises UsageError."""
+        """Add a worktree on a new branch from here, or on the existing one of that name. Raises UsageError."""
         filters = self._git("config", "--show-scope", "--includes", "--name-only", "--get-regexp", _MAY_RUN)[1]
         if any(line.startswith(("local\t", "worktree\t")) for line in filters.splitlines()):
             raise UsageError(
@@ -74,7 +74,7 @@ class _Git:
         self.ask("worktree", "add", *((str(folder), name) if there else ("-b", name, str(folder))))
 
     def ask(self, *arguments: str) -> str:
-        """What git answers. Raises UsageError with its own words where it refuses."""
+        """The output of a git command. Raises UsageError with git's own words if it fails."""
         code, out, err = self._git(*arguments)
         if code:
             why = one_line(err.rpartition("fatal: ")[2], 300) or f"exit code {code}"

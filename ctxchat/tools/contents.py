@@ -25,7 +25,7 @@ def digest_of(data: bytes) -> str:
 
 
 class Contents:
-    """One such file, for several threads of the process that holds the session."""
+    """One file of contents, for several threads of the process that holds the session."""
 
     def __init__(self, path: Path, *, pack: bool = True) -> None:
         self._path, self._pack = path, pack
@@ -68,7 +68,7 @@ class Contents:
             known |= places
 
     def get(self, digest: str) -> bytes | None:
-        """One content, None where it is not there or no longer what it was. Raises OSError."""
+        """The content with this digest; None if it is missing or damaged. Raises OSError."""
         place = self._places_known().get(digest)
         if place is None:
             return None
@@ -98,7 +98,7 @@ class Contents:
         return file
 
     def _places_known(self) -> dict[str, tuple[int, int, int]]:
-        """Where each content lies, read from the heads the first time."""
+        """The offset of each content in the file, read from the entries' headers the first time."""
         with self._lock:
             if self._places is None:
                 self._places, self._end = self._read_index()

@@ -161,7 +161,7 @@ async def _in_time(events: AsyncGenerator[Stamped, None], seconds: float) -> Asy
 
 
 class _Report:
-    """What of a sub-agent's events goes up, and what came of its turn."""
+    """Passes a sub-agent's events on to its caller, and keeps the outcome of its turn."""
 
     def __init__(self, agent: SubAgent, name: str, call_id: str) -> None:
         self._agent, self._name, self._call_id = agent, name, call_id

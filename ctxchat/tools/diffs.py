@@ -22,7 +22,7 @@ Span = tuple[Literal["replace", "delete", "insert", "equal"], int, int, int, int
 
 
 class _Matched(SequenceMatcher[str]):
-    """What was matched already, for its way of making hunks."""
+    """A SequenceMatcher with given matches, used for its grouping into hunks."""
 
     def __init__(self, spans: list[Span]) -> None:
         super().__init__(None, "", "")
@@ -78,7 +78,7 @@ def _marked(sign: str, lines: list[str]) -> Iterator[str]:
 
 
 def matched(a: list[str], b: list[str]) -> list[Span]:
-    """What of `a` became what of `b`, as `SequenceMatcher.get_opcodes` says it; quick on any two texts."""
+    """The operations that turn `a` into `b`, in the form of `SequenceMatcher.get_opcodes`; fast on any two texts."""
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
     rest = zip(reversed(a[head:]), reversed(b[head:]), strict=False)
     tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], rest))

@@ -71,7 +71,7 @@ class _WritingTool(Tool[A]):
         self._seen = seen or SeenFiles()
 
     def change(self, arguments: A, context: ToolContext) -> Rewrite:
-        """What would be written. Raises ToolError or OSError."""
+        """The content that a call would write. Raises ToolError or OSError."""
         raise NotImplementedError
 
     def access_needed(self, arguments: A, context: ToolContext) -> AccessRequest:
@@ -199,12 +199,12 @@ def lines_now(old: str, new: str) -> str:
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many lines two texts have in common at their beginning."""
+    """The number of equal lines at the beginning of two texts."""
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _numbered(before: Sequence[str], after: Sequence[str], places: Sequence[int]) -> str:
-    """These lines as they are `after`, counted from 0; a long one around what differs from the line that stood there."""
+    """The lines `after` an edit with their numbers; a long line only around what differs from the line before the edit."""
 
     def shown(place: int) -> str:
         line = after[place]
@@ -244,7 +244,7 @@ def _head(text: str) -> bytes:
 
 
 def _restated(before: bytes, after: str, encoding: Encoding) -> Encoding | None:
-    """What a text states to be encoded in, where it did not before. A byte order mark says it better."""
+    """The encoding that a text declares but did not declare before. A byte order mark tells it better."""
     stated = declared(_head(after))
     return Encoding(stated) if stated and stated != declared(before) and not encoding.bom else None
 

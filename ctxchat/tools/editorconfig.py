@@ -1,4 +1,4 @@
-"""What a project's .editorconfig says of the encoding of a file."""
+"""Reads the encoding of a file from the project's .editorconfig files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def agreed_encoding(place: ResolvedPath) -> str:
 
 
 def _charset(folder: Path, name: str) -> tuple[str, bool]:
-    """What a folder's file says of a path below it, and whether those above it do not count."""
+    """The encoding that one .editorconfig sets for a path below its folder, and whether it is the topmost (`root`), so that those
+    above do not count."""
     text = read_checked(folder / ".editorconfig", folder, MAX_BYTES).data.decode("utf-8", "replace")
     found, outermost, holds = "", False, None
     for line in text.splitlines():

@@ -32,7 +32,8 @@ _CLASSES = {
 
 
 class IgnoreRule(msgspec.Struct, frozen=True):
-    """One line. `takes_in` brings back what an earlier one leaves out; `segments` of one name hold at any depth."""
+    """One rule of an ignore file. `takes_in` includes again what an earlier rule excludes; `segments` of a single name match at
+    any depth."""
 
     segments: tuple[Segment, ...]
     takes_in: bool
@@ -55,7 +56,7 @@ class GitIgnore(msgspec.Struct, frozen=True):
     rules: tuple[IgnoreRule, ...]
 
     def ignores(self, path: str, is_folder: bool) -> bool | None:
-        """What the last rule that speaks of a path says (relative to the file's folder, with `/`); None where none does."""
+        """The verdict of the last rule that matches a path (relative to the file's folder, with `/`); None if none does."""
         names = path.split("/")
         return next((not rule.takes_in for rule in reversed(self.rules) if rule.matches(names, is_folder)), None)
 
@@ -117,8 +118,8 @@ _PIECES = re.compile(r"(?P<stars>\*+)|(?P<one>\?)|\\(?P<escaped>.)|(?P<open>\[)|
 
 
 def _segment(part: str) -> re.Pattern[str]:
-    """One name as a regular expression that never tries the same place twice: what stands between two stars is taken where it
-    fits first (an atomic group), and only what is behind the last star is looked for from the end."""
+    """A segment of a pattern as a regular expression without exponential backtracking: what stands between two stars matches
+    where it fits first (an atomic group), and only what follows the last star is matched from the end."""
     runs: list[str] = [""]
     at = 0
     while at < len(part):

@@ -103,7 +103,7 @@ class Job:
 
     @property
     def row(self) -> JobRow:
-        """Its present state, for display outside the tools."""
+        """The job's present state, for display outside the tools."""
         about = (
             self.id,
             self.command,

@@ -1,4 +1,4 @@
-"""From a page of HTML to Markdown a model can read. Tolerant of broken pages; knows nothing of where they come from."""
+"""Converts HTML to Markdown that a model can read. Tolerates broken pages; knows nothing of where they come from."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Converter(HTMLParser):
         self._rows: list[list[str]] = []
 
     def text(self) -> str:
-        """All of it."""
+        """The whole Markdown text."""
         self._flush()
         title = " ".join("".join(self._title).split())
         blocks = [block for block in self._blocks if block.strip()]
@@ -169,7 +169,7 @@ class _Converter(HTMLParser):
             self._line.append(data if self._pre else re.sub(r"\s+", " ", data))
 
     def _flush(self) -> None:
-        """What was gathered becomes a block; in a table a part of the cell."""
+        """Make a block of the gathered text; in a table, a part of the cell."""
         if self._row is not None:
             self._line.append(" ")
             return

@@ -69,8 +69,8 @@ def free_inside(access_request: AccessRequest) -> Verdict:
 
 
 class MentionRules(msgspec.Struct, frozen=True):
-    """What may go along of the files a message mentions. `judge` says whether one may be read, as it would of `read_file`;
-    `pasted` are names that the person did not type, `agreed` those they agreed to."""
+    """The rules for sending files that a message mentions. `judge` returns whether a file may be read, as for `read_file`;
+    `pasted` are names that the person did not type, `agreed` those that they agreed to."""
 
     judge: Callable[[AccessRequest], Verdict] = free_inside
     pasted: tuple[str, ...] = ()
@@ -98,8 +98,7 @@ def mentions(text: str) -> list[str]:
 def look_all(
     text: str, workspace: Path, longest: int = MAX_TEXT_CHARS, rules: MentionRules = UNASKED
 ) -> list[MentionedFile]:
-    """What is mentioned in a message, looked at as far as the person agrees. Words with an `@` that resemble no file are left
-    out."""
+    """Read what a message mentions, as far as the person agrees. Words with an `@` that resemble no file are left out."""
     looked = (_mentioned(path, workspace, longest, rules) for path in mentions(text))
     return list({named.name: named for named in looked if named}.values())
 

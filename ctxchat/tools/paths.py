@@ -35,8 +35,8 @@ _DRIVE = re.compile(r"^(?:[A-Za-z]:[\\/]|\\\\)")
 
 
 class ResolvedPath(msgspec.Struct, frozen=True):
-    """Where a path leads. `path` has no symbolic link and no `..` in it; `shown` is relative to the workspace where it lies
-    inside, else absolute. `inside` is True in the workspace and for the session's spilled results."""
+    """A path after following links. `path` has no symbolic link and no `..` in it; `shown` is relative to the workspace if it
+    lies inside, else absolute. `inside` is True in the workspace and for the session's spilled results."""
 
     path: Path
     shown: str
@@ -124,7 +124,7 @@ def _as_spelled(path: Path) -> Path:
 
 
 def _names(folder: Path) -> list[str]:
-    """What is in a folder, of a huge one only some; nothing where it cannot be read."""
+    """The names in a folder, of a huge one only some; none if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return [entry.name for entry, _ in zip(entries, range(5000), strict=False)]

@@ -41,7 +41,8 @@ _OF_EACH = frozenset({"_", "PWD", "OLDPWD", "SHLVL", MARK, "TMPDIR", "TMP", "TEM
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """What a shell keeps between two commands: its folder, the one before, variables that were set and those that were unset."""
+    """The state of the shell between two commands: its folder, the previous one, variables that were set and those that were
+    unset."""
 
     folder: str
     before: str = ""
@@ -117,7 +118,7 @@ class PersonShell:
         return msgspec.structs.replace(output, text="\n".join(lines))
 
     def _keep(self, outside: bool, state: BinaryIO) -> None:
-        """What the shell had at its end; nothing where it came to no end of its own."""
+        """The shell's state at its end; unchanged if it did not end by itself."""
         state.seek(0)
         said: bytes = state.read(MAX_STATE_BYTES + 1)
         if not said.endswith(b"\0") or len(said) > MAX_STATE_BYTES:

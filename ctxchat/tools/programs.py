@@ -155,7 +155,7 @@ _HARMLESS_VARIABLES = expression(
 
 
 class Below(msgspec.Struct, frozen=True):
-    """What a command runs: other commands, or a line for a shell. `through`: running them is all it does."""
+    """What a command runs in turn: other commands, or a line for a shell. `through`: it does nothing else."""
 
     commands: tuple[tuple[Word, ...], ...] = ()
     line: str | None = None

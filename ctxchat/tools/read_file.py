@@ -104,7 +104,7 @@ class ReadNow:
         self._mask = mask
 
     async def __call__(self, path: str) -> CurrentFile | None:
-        """As the port says; in a thread."""
+        """See the port. Called in a thread."""
         return await in_thread(self._read_current, path)
 
     def _read_current(self, stop: threading.Event, path: str) -> CurrentFile | None:

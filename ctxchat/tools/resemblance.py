@@ -1,4 +1,4 @@
-"""What in a text is most like one that was looked for in vain, and in what it differs. Knows no files."""
+"""Finds the part of a text that is most like one that was sought in vain, and tells the difference. Knows no files."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def resemblance(text: str, old: str) -> str:
 
 
 def difference_in_words(there: str, sought: str) -> str:
-    """In what a line differs from the one that was sought: `U+00A0 (no-break space) where old has a blank`; empty for nothing."""
+    """The difference between a line and the one sought, in words: `U+00A0 (no-break space) where old has a blank`; empty for
+    none."""
     told: list[str] = []
     matcher = difflib.SequenceMatcher(None, there[:1000], sought[:1000], autojunk=False)
     for tag, start, end, first, last in matcher.get_opcodes():

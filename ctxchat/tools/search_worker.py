@@ -191,7 +191,7 @@ def _grep(job: GrepJob) -> Iterator[MatchLine | Skipped]:
 
 
 def _text_of(file: str) -> str | Skipped:
-    """What is in a file, nothing of a binary one; or why that is not looked at."""
+    """The text of a file (empty for a binary one), or why it is not searched."""
     try:
         data = _read_content(file)
     except OSError as error:
@@ -245,7 +245,7 @@ def shown_of(line: str, column: int) -> str:
 
 
 def _read_content(file: str) -> bytes | str:
-    """What is in a file, or why that is not looked at. Never waits for a pipe."""
+    """The content of a file, or why it is not searched. Never waits for a pipe."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     with os.fdopen(os.open(file, flags), "rb") as opened:
         found = os.fstat(opened.fileno())
@@ -261,7 +261,7 @@ def _below(path: str, top: str) -> str:
 
 
 def main() -> None:
-    """One job, then the end."""
+    """Run one search job, then end."""
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
     encode, write = msgspec.json.Encoder().encode, sys.stdout.buffer.write
     for answer in perform(job):

@@ -1,7 +1,5 @@
-"""What the agent has seen of files, so that it overwrites none that is another by now. Kept with the session.
-
-Knows contents by digest; where they are kept, it can say what changed.
-"""
+"""Remembers which content of each file the agent has seen, so that it overwrites no file that has changed since. Kept with the
+session. Knows contents by digest; if the content is kept, it can tell the change."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ TOLD_LINES = 60
 
 
 class SeenFiles:
-    """By resolved path. `folder` is where it is kept; None for this process only."""
+    """The seen files by resolved path. `folder` is where they are kept; None for this process only."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._log = folder / "seen" if folder else None
@@ -95,7 +93,7 @@ class SeenFiles:
             self._note(fresh)
 
     def _difference(self, seen: str, now: bytes, place: ResolvedPath) -> str:
-        """What changed, as a diff; empty where that cannot be told, or not whole."""
+        """The change as a diff; empty if it cannot be told, or not completely."""
         with suppress(OSError):
             before = self._contents.get(seen) if self._contents else None
             if (

@@ -1,4 +1,5 @@
-"""One command made ready to run in the sandbox: what guards the workspace before it, and what is taken away when it has ended."""
+"""Prepares one command to run in the sandbox: guards the workspace before it, and moves away what it should not leave when it has
+ended."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ async def shut_in(
 
 
 def _scratch(session_folder: str) -> str:
-    """Where a session's commands have their `/tmp`, so that one finds what another wrote; empty where there is no place."""
+    """The folder that a session's commands see as `/tmp`, so that one finds what another wrote; empty if there is none."""
     if not session_folder:
         return ""
     folder = Path(session_folder) / "tmp"

@@ -8,7 +8,7 @@ from ctxchat.core.clip import NUMBERED_LINES
 
 
 def line_break(text: str) -> str:
-    """What ends the lines of a text: a carriage return where it has nothing else (as on old Macs), else a newline."""
+    """The line end of a text: a carriage return if it has nothing else (as on old Macs), else a newline."""
     return "\r" if "\r" in text and "\n" not in text else "\n"
 
 
@@ -81,7 +81,7 @@ class HeadTail:
             self._tail_size -= len(self._tail.popleft())
 
     def text(self) -> str:
-        """What was kept, with a line in the middle that says how much was not."""
+        """The kept text, with a line in the middle that says how much is missing."""
         tail = b"".join(self._tail)
         if len(self._head) + len(tail) == self.total and len(tail) <= self._tail_cap:
             return (bytes(self._head) + tail).decode("utf-8", "replace")

@@ -1,7 +1,5 @@
-"""What every tool of ours shares: arguments declared once as a struct, a schema made from it, and a second look before it runs.
-
-Knows no single tool and judges nothing: permissions are the agent's.
-"""
+"""The base of the built-in tools: arguments are declared once as a struct, from which the schema is made, and are checked before
+the tool runs. Knows no single tool and judges nothing: permissions are the agent's."""
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ class Tool(ABC, Generic[A]):
         return self.reads_only
 
     def access_request(self, arguments: dict[str, object], context: ToolContext) -> AccessRequest:
-        """What the call would do. May read files: call it off the event loop. Raises ToolError."""
+        """The access that a call needs. May read files: call it off the event loop. Raises ToolError."""
         access_request = self._judged_access(self._decode(arguments), context)
         self._judged.pop(context.call_id, None)
         self._judged[context.call_id] = access_request
@@ -79,7 +77,7 @@ class Tool(ABC, Generic[A]):
 
     @abstractmethod
     def access_needed(self, arguments: A, context: ToolContext) -> AccessRequest:
-        """What a call with these arguments would do. Raises ToolError or OSError."""
+        """The access that a call with these arguments needs. Raises ToolError or OSError."""
 
     @abstractmethod
     def execute(self, arguments: A, context: ToolContext) -> Pieces:

@@ -74,7 +74,7 @@ def _kind_and_size(entry: os.DirEntry[str]) -> tuple[str, int]:
 
 
 def ignored(path: str, is_folder: bool, rules: Rules) -> bool:
-    """What the innermost rule with an opinion says."""
+    """The verdict of the innermost rule that matches."""
     for base, own in reversed(rules):
         said = own.ignores(path[len(base) :], is_folder)
         if said is not None:
@@ -107,7 +107,7 @@ def repository(top: str) -> str:
 
 
 def own_rules(folder: str, there: bool) -> Rules:
-    """Those of the folder's own .gitignore, where one is `there`."""
+    """The rules of the folder's own .gitignore, if one is `there`."""
     return _rules_in(Path(folder, ".gitignore"), folder) if there else ()
 
 

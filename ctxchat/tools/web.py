@@ -98,7 +98,7 @@ def _decoded(got: Fetched) -> str:
 
 
 async def _converted(html: str, base: str) -> str:
-    """In a process of its own: the parser of the standard library takes for ever on pages made for that."""
+    """Convert a page in a process of its own: the parser of the standard library takes for ever on pages made for that."""
     try:
         async with aclosing(answers(HtmlJob(html, base), _CONVERSION_TIMEOUT_S)) as pages:
             async for page in pages:

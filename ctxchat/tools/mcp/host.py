@@ -192,7 +192,7 @@ class ConnectionHandle:
 
 
 class _ProcessRun:
-    """One run of the worker process: started for its first user and ended with its last; later users need a new run."""
+    """One run of the worker process: it starts for its first user and ends with its last; later users need a new run."""
 
     def __init__(self, workspace: str) -> None:
         self._workspace = workspace

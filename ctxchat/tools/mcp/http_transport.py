@@ -62,7 +62,7 @@ async def http_transport(
 
 
 class HttpSession:
-    """What became of a session over HTTP. `forgotten`: the server has answered that it knows it no more."""
+    """The state of a session over HTTP. `forgotten`: the server answered that it no longer knows it."""
 
     def __init__(self, address: Address) -> None:
         self.forgotten = False
@@ -80,7 +80,7 @@ class HttpSession:
 
     @contextmanager
     def told_refusals(self) -> Iterator[None]:
-        """What comes of a refusal, said as one."""
+        """Turn HTTP errors of a refused request into a ToolError that says so."""
         try:
             yield
         except ToolError:
@@ -90,7 +90,7 @@ class HttpSession:
             raise
 
     async def check_request(self, request: Any) -> None:
-        """Before anything is sent, to the server or to where it says that logins are. Raises ToolError."""
+        """Check a request before it is sent, to the server or to its login server. Raises ToolError."""
         if request.url != self._url:
             check_address(str(request.url), self._url)
 
@@ -156,7 +156,8 @@ def _bounded(stream: Any, most: int) -> Any:
     library: Any = import_module("httpx2")
 
     class TooLong(ToolError, library.StreamError):
-        """What the SDK takes for the fault of one answer; any other would end the connection."""
+        """Raised for an answer that is too long. The SDK takes this type for the fault of a single answer; any other would end
+        the connection."""
 
     class Bounded(library.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -178,7 +179,7 @@ _TOLD = dict(os.environ)
 
 
 def forget_proxies() -> None:
-    """From now on a client has the proxy that it is given, and no other: libraries read these settings otherwise than we."""
+    """Let HTTP clients use only the proxy given to them: libraries read the environment's proxy settings differently from us."""
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         del os.environ[name]
 
@@ -200,7 +201,7 @@ def _client(address: Address, session: HttpSession, auth: Any) -> Any:
 
 
 def _variable(name: str) -> str:
-    """Its value, empty without a name. Raises ToolError where it is not set."""
+    """The value of an environment variable; empty without a name. Raises ToolError if it is not set."""
     if name and name not in os.environ:
         raise ToolError(f"The variable {name} is not set.", "It holds the client secret of this server.")
     return os.environ[name] if name else ""

@@ -154,7 +154,7 @@ class PersonLogin(httpx2.Auth):
                 outgoing = await flow.asend((yield outgoing))
 
     async def wait_for_refresh(self) -> None:
-        """As `LoginAuth.wait_for_refresh`."""
+        """See `LoginAuth.wait_for_refresh`."""
         if self._kept:
             await self._kept.wait_for_refresh()
 
@@ -241,8 +241,8 @@ class PersonLogin(httpx2.Auth):
 async def logging_in(
     address: Address, secret: str, store: LoginStore, page: ShowPage, plain: httpx2.AsyncClient
 ) -> AsyncGenerator[PersonLogin, None]:
-    """What a connection is opened with for a login. Until that is there, somebody listens at the address where the browser comes
-    back to, on this machine only. Raises ToolError where its port is taken."""
+    """The authentication with which a connection is opened for a login. While it is in use, a server listens on this machine at
+    the address to which the browser comes back. Raises ToolError if its port is taken."""
     login: PersonLogin | None = None
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

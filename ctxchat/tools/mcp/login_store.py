@@ -28,8 +28,8 @@ LOCK_TIMEOUT_S = 20.0
 
 
 class StoredLogin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a login came to: an access token, when it expires (seconds since 1970, 0 where nobody said), and what refreshes it:
-    with which token, where, by whom; `method` is how the client names itself there."""
+    """The result of a login: an access token, when it expires (seconds since 1970, 0 if unknown), and what is needed to refresh
+    it: the refresh token, the address, the client's id and secret; `method` is how the client identifies itself there."""
 
     access_token: str
     expires_at: float = 0.0
@@ -42,12 +42,12 @@ class StoredLogin(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def expired(self) -> bool:
-        """It is time to refresh it."""
+        """Whether the access token has to be refreshed."""
         return bool(self.expires_at) and time.time() > self.expires_at - EXPIRY_MARGIN_S
 
 
 class LoginStore:
-    """Those of one folder, or of the keyring, which is the system's where none is given. Blocks."""
+    """The stored logins, in a folder or in the keyring (the system's, if none is given). Blocks."""
 
     def __init__(self, folder: Path, keyring: Any = None) -> None:
         self._folder = folder

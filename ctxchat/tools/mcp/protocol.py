@@ -1,7 +1,5 @@
-"""What is said between us and the process that holds the connections to MCP servers (`worker`): one JSON value a line.
-
-Orders go to it, news come back. Each connection and each call has a number of ours. Knows neither end.
-"""
+"""The messages between the program and the worker process that holds the connections to MCP servers (`worker`): one JSON value a
+line, orders to it and news from it. Connections and calls have numbers. Knows neither end."""
 
 from __future__ import annotations
 
@@ -15,11 +13,11 @@ from ctxchat.core.prompt_files import PromptArgument
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Where a server is: a `command` with its arguments, or a `url`. `timeout` in seconds, for one call; `env` is added to the
-    few variables every server gets; `headers_env` are headers whose value is in a variable of ours. `client_id` and what follows
-    are for a login: who we are to the server, who alone gets the secret (`issuer`, empty for whoever is at the server's own
-    origin), and the port that a browser comes back to; without them the server registers us, and any port will do. `older`: it is
-    spoken to as before 2026-07-28, though it may know more."""
+    """How to reach a server: by a `command` with its arguments, or at a `url`. `timeout` is in seconds, for one call; `env` is
+    added to the few variables every server gets; `headers_env` maps headers to environment variables. `client_id` and the fields
+    after it are for a login: our id at the server, the one server that may get the secret (`issuer`, empty for the server's own
+    origin), and the port that the browser comes back to; without them the server registers us, and any port will do. `older`: it
+    is spoken to in the protocol before 2026-07-28, though it may know a newer one."""
 
     command: str = ""
     args: tuple[str, ...] = ()
@@ -137,7 +135,7 @@ class LoginCallback(msgspec.Struct, frozen=True, tag="login_callback"):
 
 
 class ServerAnswer(msgspec.Struct, frozen=True, tag="answer"):
-    """What a person said to what the server asked during a call; without `content` they said nothing."""
+    """A person's answer to a question that the server asked during a call; without `content` they gave none."""
 
     id: int
     content: dict[str, str | int | float | bool | list[str]] | None = None
@@ -196,7 +194,7 @@ class Up(msgspec.Struct, frozen=True, tag="up"):
 
 
 class QuestionField(msgspec.Struct, frozen=True):
-    """One thing that a server wants to know: text, or one of `options`."""
+    """One field of a server's question: text, or one of `options`."""
 
     name: str
     text: str
@@ -213,7 +211,7 @@ class ServerQuestion(msgspec.Struct, frozen=True, tag="ask"):
 
 
 class CallProgress(msgspec.Struct, frozen=True, tag="progress"):
-    """What a call at work says, a line."""
+    """A line of progress of a running call."""
 
     id: int
     text: str

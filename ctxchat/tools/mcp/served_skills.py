@@ -45,18 +45,18 @@ class SkillEntry(msgspec.Struct, frozen=True):
 
     @property
     def root(self) -> str:
-        """Where its files lie."""
+        """The address of the folder with the skill's files."""
         return self.uri.removesuffix(MAIN)
 
     @property
     def digest(self) -> str:
-        """Of all of it: another one is another skill."""
+        """The digest of the whole skill: if it differs, it is another skill."""
         lines = sorted(f"{uri} {digest}" for uri, digest in self.digests.items())
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     @property
     def offered(self) -> OfferedSkill:
-        """What is said of it outside of this process."""
+        """The skill as it is described to the program."""
         given = self.frontmatter
         hint = given.get("argument-hint")
         return OfferedSkill(
@@ -101,7 +101,7 @@ def entry_of(value: object) -> SkillEntry:
 
 
 def name_in(value: object) -> str:
-    """What an entry is called where it is none."""
+    """The name by which an unusable entry is reported."""
     match value:
         case {"uri": str(uri)} if uri.strip():
             return clip_line(uri, 80)
@@ -140,7 +140,7 @@ def _frontmatter(data: bytes) -> object:
 
 
 def _same(written: object, listed: object) -> bool:
-    """What stands in YAML is what was listed as JSON, which knows neither dates nor keys that are no texts."""
+    """Whether a skill's YAML header says the same as its JSON listing, which has neither dates nor keys that are no texts."""
     if isinstance(written, dict) and isinstance(listed, dict):
         texts = {str(key): value for key, value in cast("dict[object, object]", written).items()}
         others = cast("dict[str, object]", listed)

@@ -386,7 +386,7 @@ class McpServer:
         return await self._ask_server(lambda connection: connection.read(uri))
 
     async def get_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolReply:
-        """One of its `prompts`, filled in with these arguments. Raises ToolError, as `call`."""
+        """Get one of the server's `prompts`, filled in with these arguments. Raises ToolError, like `call`."""
         name = self._prompts[prompt]  # now: the server may list other prompts by the time the request runs
         return await self._ask_server(lambda connection: connection.prompt(name, arguments))
 

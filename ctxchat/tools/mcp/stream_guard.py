@@ -1,6 +1,5 @@
-"""What comes from an MCP server, made safe before the SDK reads it: lists of tools hold usable ones only, one that is nested too
-deep or a line without an end costs itself and not the connection.
-"""
+"""Makes the messages of an MCP server safe before the SDK reads them: lists of tools keep usable ones only, and a message that is
+nested too deep, or never ends, is dropped without ending the connection."""
 
 from __future__ import annotations
 

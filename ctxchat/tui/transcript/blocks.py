@@ -62,7 +62,7 @@ class Block:
 
     @property
     def key_words(self) -> Sequence[tuple[str, str]]:
-        """Its keys, and what each does in a word or two, for the footer."""
+        """The block's keys, and what each does in a word or two, for the footer."""
         return tuple(self.keys.items())
 
     moving = False
@@ -75,7 +75,7 @@ class Block:
     """Set by whoever shows the block; called when it has to be drawn anew."""
 
     def draw(self, width: int) -> list[DrawnLine]:
-        """Its lines in `width` cells, top to bottom."""
+        """The block's lines in `width` cells, top to bottom."""
         raise NotImplementedError
 
     @property
@@ -126,7 +126,7 @@ class UserBlock(Block):
 
 
 def attached_size(attached: Attached) -> str:
-    """How large an attachment is, with its tokens: `1280×800   1.1k`, `exit 1   412 lines   3.1k`."""
+    """The size of an attachment, with its tokens: `1280×800 1.1k`, `exit 1 412 lines 3.1k`."""
     size = f"{attached.width}×{attached.height}" if attached.width else ""
     if attached.kind == "text":
         size = count(attached.lines, "line")
@@ -255,7 +255,7 @@ class Fold(Block):
         return ()
 
     def body_lines(self, width: int) -> list[DrawnLine]:
-        """What is shown when it is unfolded, in lines of `width` cells."""
+        """The lines, `width` cells wide, that are shown when the block is unfolded."""
         raise NotImplementedError
 
     @property
@@ -309,7 +309,7 @@ class ThinkingBlock(Fold):
         self.changed()
 
     def finish(self) -> None:
-        """Nothing more will arrive."""
+        """Note that nothing more will arrive."""
         self._streaming = False
         self.changed()
 
@@ -351,7 +351,7 @@ class ReplyBlock(Block):
 
     @property
     def text(self) -> str:
-        """What has arrived so far."""
+        """The text that has arrived so far."""
         if len(self._pieces) > 1:
             self._pieces = ["".join(self._pieces)]
         return self._pieces[0] if self._pieces else ""
@@ -372,7 +372,7 @@ class ReplyBlock(Block):
         self.changed()
 
     def finish(self, interrupted: bool = False) -> None:
-        """Nothing more will arrive; `interrupted`: the reply is not whole."""
+        """Note that nothing more will arrive; `interrupted`: the reply is incomplete."""
         self.interrupted, self._streaming = interrupted, False
         if self._growing and self._growing.patched:
             self._growing = None
@@ -451,7 +451,7 @@ class CompactionMark(Block):
         return [head, *(indent.append(line).truncate(width, ellipsis=True) for line in more)]
 
     def _figures(self, record: CompactionRecord | None, *, wide: bool) -> list[str]:
-        """What the compaction folded, freed and kept, in a few words each."""
+        """Short texts on what the compaction folded, freed and kept."""
         folded = folded_messages(self._change, record)
         kept_in = "in summary" if record and record.summary else "in archive"
         words = [f"{PAST} {kept_in}"] if wide and folded else []

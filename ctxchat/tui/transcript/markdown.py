@@ -49,7 +49,8 @@ BULLETS, LISTS = "•◦▪", ("bullet_list", "ordered_list")
 
 @cache
 def parser() -> MarkdownIt:
-    """As GitHub writes it, but only what says `http` is a link: `README.md` is a file and not a site in Moldova."""
+    """The parser for GitHub's Markdown, except that only what begins with `http` is a link: `README.md` is a file and not a site
+    in Moldova."""
     from markdown_it import MarkdownIt  # heavy, and not needed for the first frame
 
     made = MarkdownIt("gfm-like")
@@ -74,14 +75,14 @@ class GrowingMarkdown:
         self.patched = False  # drawn as a whole it may look different
 
     def append_text(self, text: str) -> None:
-        """More of it."""
+        """Add text."""
         raw = self._raw + text
         end = raw.rfind("\n") + 1
         self._open += clean(raw[:end]) if end else ""
         self._raw = raw[end:]
 
     def lines(self) -> list[DrawnLine]:
-        """All there is so far. Lines that were there before are the same objects where they are done."""
+        """All lines so far. Lines of finished parts are the same objects as before."""
         source = self._open + clean(self._raw)
         pieces = list(_pieces(parser().parse(source, self._env)))
         self.patched = self.patched or bool(self._env.get("references"))
@@ -137,7 +138,8 @@ class GrowingMarkdown:
 
 
 def _pieces(tokens: Sequence[Token]) -> Iterator[tuple[str, int, Sequence[SyntaxTreeNode]]]:
-    """What can be drawn by itself, top to bottom: its kind, the line it begins at, and it. Of a list that is each item."""
+    """The parts of a text that can be drawn separately, top to bottom: the kind, the first line, and the part's tokens. Of a list
+    that is each item."""
     from markdown_it.tree import SyntaxTreeNode
 
     for node in SyntaxTreeNode(tokens).children:

@@ -1,4 +1,4 @@
-"""What was typed before, oldest first; kept in a small file of JSON lines where one is handed in. Knows no widget."""
+"""Keeps the messages that were sent, oldest first, in a small file of JSON lines if one is given. Knows no widget."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class InputHistory:
         self._draft = ""
 
     def add_entry(self, text: str) -> bool:
-        """What was sent. A file that cannot be written costs the memory of it, nothing else. False where it is not kept beyond
-        this run."""
+        """Add a sent message. If the file cannot be written, only its history is lost. False if the entry is not kept after this
+        run."""
         if text.strip() and len(text) <= MAX_ENTRY_CHARS and (not self._lines or self._lines[-1] != text):
             self._lines = [*self._lines, text][-MAX_ENTRIES:]
             if self._file:
@@ -53,7 +53,7 @@ class InputHistory:
 
 
 def _append(file: Path, text: str) -> None:
-    """One more line at the end, in one stroke: other windows write to the same file, and a kill may have left half a line."""
+    """Append a line in a single write: other windows write to the same file, and a kill may have left half a line."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:

@@ -98,8 +98,9 @@ def _ended(words: list[str]) -> int | OSError:
 
 @contextmanager
 def _keys_for_the_editor() -> Iterator[None]:
-    """In a terminal whose keys are signals, Ctrl+C and Ctrl+\\ mean the editor, and Ctrl+Z stops it and ctxchat alike. A
-    handler that does nothing is not inherited, as ignoring would be."""
+    """Handle signals while the editor runs: in its terminal keys are signals, of which Ctrl+C and Ctrl+\\ are meant for the
+    editor, and Ctrl+Z stops the editor and ctxchat alike. A handler that does nothing is not inherited by the editor, as ignoring
+    a signal would be."""
     meant: dict[str, Any] = {"SIGINT": _nothing, "SIGQUIT": _nothing, "SIGTSTP": signal.SIG_DFL}
     known = [(getattr(signal, name), handler) for name, handler in meant.items() if hasattr(signal, name)]
     before = [(number, signal.signal(number, handler)) for number, handler in known]

@@ -37,7 +37,7 @@ _SHORT = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y":
 
 
 class KeyResult(msgspec.Struct, frozen=True):
-    """What a key did: the text between two places replaced, the cursor put somewhere, or a `verb` of the editor's own."""
+    """The effect of a key: the text between two positions replaced, the cursor moved, or a `verb` that the editor carries out."""
 
     cursor: int | None = None
     change: tuple[int, int, str] | None = None
@@ -56,7 +56,7 @@ class ViKeys:
         self._register = ""  # whole lines end in a line end
 
     def press(self, key: str, character: str, text: str, at: int) -> KeyResult | None:
-        """What a key comes to with the cursor before the character `at`; None where it is no business of vi's."""
+        """Handle a key with the cursor before the character `at`; None if vi does not use it."""
         if not self.normal:
             if key != "escape":
                 return None
@@ -196,13 +196,13 @@ def _first_sign(text: str, start: int) -> int:
 
 
 def _on_line(text: str, at: int) -> int:
-    """Where a cursor may be while keys are commands: on a character, not behind the last one of a line."""
+    """The nearest position allowed in normal mode: on a character, not behind the last one of a line."""
     at = max(0, min(at, len(text)))
     return max(_line_start(text, at), min(at, _line_end(text, at) - 1))
 
 
 def _motion(name: str, times: int | None, text: str, at: int, *, operated: bool = False) -> tuple[int, Span] | None:
-    """Where a motion leads, and what an operator takes of the way; None where it leads nowhere."""
+    """The position that a motion leads to, and the range that an operator would take; None if it leads nowhere."""
     start, end, n = _line_start(text, at), _line_end(text, at), times or 1
     match name[0]:
         case "h":
@@ -240,7 +240,7 @@ def _motion(name: str, times: int | None, text: str, at: int, *, operated: bool 
 
 
 def _reach(operator: str, motion: str, times: int | None, text: str, at: int) -> tuple[int, int, Span] | None:
-    """From where to where an operator takes a motion: not quite as far as the cursor goes where that ends in another line."""
+    """The range that an operator takes with a motion: it ends before the cursor's new position if that is in another line."""
     words = [word for word in _VI_WORD.finditer(text) if word.end() > at and word[0]]
     if operator == "c" and motion == "w" and text[at : at + 1].strip():
         return at, words[min(times or 1, len(words)) - 1].end() - 1, "inclusive"

@@ -1,4 +1,5 @@
-"""How full the window was over a session: `FillLine`, small bars in two lines, and `FillChart`, which has a scale as well."""
+"""Widgets that draw how full the window was over a session: `FillLine`, small bars in two lines, and `FillChart`, which has a
+scale as well."""
 
 from __future__ import annotations
 

@@ -12,11 +12,9 @@ _Result = TypeVar("_Result")
 
 
 class CurrentSizeScreen(Screen[_Result]):
-    """What all our screens are.
-
-    Textual (seen with 8.2) tells a screen its size again whenever it was laid out for another one. Where two sizes came in quick
-    succession each brings back the other, without end. Only the newest is true: the others are dropped.
-    """
+    """The base of all our screens, which drops outdated sizes. Textual (8.2) tells a screen its size again whenever it was laid
+    out for another one, so that after two quick changes of size each brings back the other, without end. Only the newest size is
+    true."""
 
     @on(Resize)
     def drop_old_size(self, event: Resize) -> None:

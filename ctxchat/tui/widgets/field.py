@@ -41,7 +41,7 @@ class Field(Input):
 
     @property
     def text(self) -> str:
-        """What was written, or what was there before where nothing was."""
+        """The field's text, or the value from before if nothing was written."""
         return self.value or self._as_it_was
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
@@ -112,7 +112,7 @@ class PasteLimitedEditor(TextEditor):
 
 
 class AnySizeList(OptionList):
-    """One of its options can be chosen."""
+    """A list of options of which one can be chosen."""
 
     def _move_page(self, direction: Literal[-1, 1]) -> None:
         if self.scrollable_content_region:

@@ -23,7 +23,7 @@ class Line(Widget):
             self.what, self.about = what, about
 
     def draw_line(self, width: int) -> Content:
-        """What to draw in this many cells."""
+        """The content of the line in so many cells."""
         raise NotImplementedError
 
     def render(self) -> Content:
@@ -43,7 +43,7 @@ class Words(Static):
         self._words = ""
 
     def set_words(self, words: str) -> None:
-        """From now on; around it all stays where it is, unless it is higher or lower than before."""
+        """Show these words from now on. The layout around the line is kept, unless its height changes."""
         if words == self._words:
             return
         self._words, content, size = words, Content(words), self.content_size

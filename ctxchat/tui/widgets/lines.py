@@ -40,7 +40,7 @@ class DrawnLine:
         self.wide = 0
 
     def like(self, other: DrawnLine) -> bool:
-        """They look the same."""
+        """Whether both lines look the same."""
         return self is other or (
             self.words.is_same(other.words)
             and self.gutter.is_same(other.gutter)

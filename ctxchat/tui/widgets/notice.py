@@ -41,11 +41,11 @@ class Hanging(Visual):
         return [Strip.join(pair) for pair in zip(heads, lines, strict=False)]
 
     def get_optimal_width(self, rules: RulesMap, container_width: int) -> int:
-        """In cells, on one line."""
+        """The width in cells on one line."""
         return self._whole.get_optimal_width(rules, container_width)
 
     def get_height(self, rules: RulesMap, width: int) -> int:
-        """In lines."""
+        """The height in lines."""
         return (
             self._whole.get_height(rules, width)
             if width < MIN_TEXT_CELLS

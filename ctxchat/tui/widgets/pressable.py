@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 
 class Pressable(Static, can_focus=True):
-    """What pressing it does is its `action_press`."""
+    """A widget that can be pressed by key or click, which calls its `action_press`."""
 
     BINDINGS = [("enter,space", "press", "Press")]
 
@@ -17,7 +17,7 @@ class Pressable(Static, can_focus=True):
     """Its keys, and what each does in a word or two."""
 
     def action_press(self) -> None:
-        """It was pressed."""
+        """Do what pressing the widget does."""
         raise NotImplementedError
 
     def on_click(self, event: Click) -> None:
