@@ -166,6 +166,8 @@ class Files:
     async def _carry_out(
         self, wanted: Restoring | None, keep: Keep, *records: Record, change: str = "", tell: bool = False
     ) -> Checkpoint:
+        """Restore the files of a preview, and write that into the journal together with further `records`. Where writing fails,
+        the files are put back. `change` is the id of the rewind it is part of; `tell`: a note tells the model."""
         conversation = self._conversation
         await conversation.flush()
         planned = file_changes.changes_to_make(wanted, keep) if wanted else ()

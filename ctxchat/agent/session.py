@@ -205,6 +205,7 @@ class Session:
             return await self._close_parts() if first else ()
 
     async def _close_parts(self) -> tuple[Notice, ...]:
+        """End the parts of the session in the order in which they depend on each other. Returns notices for the person."""
         notices: list[Notice] = []
         try:
             notices += () if self.read_only else await self._parts.hooks.end_session()

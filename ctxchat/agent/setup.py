@@ -215,6 +215,8 @@ class Setup:
         return await to_the_end(self._followed(self.deferred))
 
     async def _followed(self, waiting: SetupDeferred) -> str:
+        """Put deferred settings in force. Returns a sentence for the person; an agent that is gone meanwhile is left out, and
+        named."""
         conversation, gone = self._conversation, ""
         effort = [EffortChosen(waiting.effort)] if waiting.effort is not None else []
         await conversation.write(SetupDeferred(), *effort)

@@ -205,9 +205,11 @@ class _Calls:
         """Set when the next call ends; a new event then takes its place."""
 
     def begin(self) -> None:
+        """Count a call that begins."""
         self.under_way += 1
 
     def end(self) -> None:
+        """Count the end of a call, and wake those that wait for one."""
         self.under_way -= 1
         self.one_ended.set()
         self.one_ended = asyncio.Event()

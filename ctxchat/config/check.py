@@ -44,6 +44,8 @@ class _Checker:
         return _Invalid()
 
     def table(self, tree: Any, table: type[Table], at: KeyPath) -> dict[str, Any]:
+        """The valid values of a table, with faults recorded for all others. Raises `_Invalid` where it is no table or lacks a
+        required value."""
         if not isinstance(tree, dict):
             raise self._fault(at, f"is {display_value(tree)}", "must be a table")
         fields = members(table)
@@ -122,6 +124,7 @@ class _Checker:
         return right
 
     def _check_names(self, words: Collection[str], names: Names, at: KeyPath) -> None:
+        """Raise `_Invalid` where a word is not among the names of its kind; records a fault for each."""
         own = own_names(names)
         foreign = [w for w in words if w and w not in own]
         if not foreign:

@@ -124,6 +124,7 @@ def contradictions(settings: Settings) -> list[ConfigFault]:
 
 
 def _context(c: ContextSettings, at: KeyPath) -> Iterator[ConfigFault]:
+    """The contradictions among the settings of the context."""
     full = overlay(_CONTEXT, msgspec.to_builtins(c))
     for low, high, _ in _MARKS:
         if low[0] == "prepare" and not c.prepare.enabled:

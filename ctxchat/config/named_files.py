@@ -51,6 +51,8 @@ class Marks:
         return self._known[real]
 
     def _mark(self, file: Path) -> str:
+        """A digest of a file that changes when its content does; of a large one by its size and times. Empty for what is no
+        file."""
         if not os.path.isfile(file):  # noqa: PTH113 - never raises
             return ""
         if not file.is_relative_to(self._root):

@@ -131,6 +131,7 @@ def allowed(tp: Any) -> str:
 
 
 def _walk(path: tuple[str, ...], table: type[Table], trust: bool, counts: Counts = NOW) -> Iterator[Option]:
+    """All options in a table of the schema and in its inner tables. `trust` and `counts` are inherited from the tables around."""
     for name, field in members(table).items():
         inherited = facts(field.type)
         inherited = msgspec.structs.replace(

@@ -183,6 +183,7 @@ def _groups() -> Iterator[tuple[str, list[Option]]]:
 
 
 def _hook_when() -> Iterator[Option]:
+    """The options for a hook's conditions, as a single row."""
     from ctxchat.config.schema import HookSettings
 
     field = members(HookSettings)["when"]
@@ -197,6 +198,7 @@ def _hook_when() -> Iterator[Option]:
 
 
 def _table_help(table: str) -> str:
+    """The help of a table of options: that of its innermost part."""
     at: type[Table] = Settings
     help = ""
     trust, counts = False, NOW

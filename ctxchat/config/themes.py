@@ -212,6 +212,7 @@ def _ink(section: SectionName, ground: str, colours: dict[str, str]) -> str:
 
 
 def _faults(tree: dict[str, Any]) -> Iterable[tuple[KeyPath, Problem]]:
+    """The mistakes in the tree of a theme's file, each with its key."""
     for key in REQUIRED:
         if key not in tree:
             yield (key,), Problem("is missing", allowed='a colour such as "#7aa2f7"')

@@ -99,6 +99,7 @@ class _Scanner:
             self.sections[-1] = TomlTable(table, self._line_end())
 
     def _header(self) -> KeyPath:
+        """Read a table's header, and return the path of the table."""
         start = self.at
         is_array = self.text.startswith("[[", start)
         self.at += 2 if is_array else 1
@@ -119,6 +120,7 @@ class _Scanner:
         return path
 
     def _pair(self, table: KeyPath) -> None:
+        """Read a key with its value, and record their positions."""
         start = self.at
         path: KeyPath = table
         for part in self._key():
@@ -132,6 +134,7 @@ class _Scanner:
         self.places[path] = KeyPlace(start, value, self.at)
 
     def _value(self, path: KeyPath) -> None:
+        """Read a value and go to its end, recording the positions of keys inside of it."""
         opening = self.text[self.at]
         if opening == "[":
             self._array(path)

@@ -61,6 +61,7 @@ def _leaves(tree: Tree, tp: Any, at: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
 
 
 def _harmless(tree: Tree, table: type[Table], at: KeyPath, held: list[str], all_held: bool = False) -> Tree:
+    """The part of a tree that needs no trust; the keys of the other part are added to `held`."""
     kept: Tree = {}
     for name, value in tree.items():
         tp = members(table)[name].type

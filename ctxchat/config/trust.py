@@ -45,6 +45,7 @@ def held_lines(held: Tree) -> tuple[str, ...]:
 
 
 def _weight(key: str) -> int:
+    """The position of a setting in the list that a person is shown: what can run something comes first."""
     first = (
         "hooks",
         "mcp",
@@ -62,6 +63,7 @@ def _weight(key: str) -> int:
 
 
 def _describe_entry(key: str, value: Any) -> Iterator[str]:
+    """The lines that describe a setting to the person."""
     match key, value:
         case "hooks", list():
             yield from (_hook(hook) for hook in value)
@@ -197,6 +199,7 @@ def _relative(path: Path, workspace: Path) -> str:
 
 
 def _prompt_marks(prompts: Sequence[PromptFile], marks: Marks) -> Iterator[tuple[str, str]]:
+    """Each file of the skills and commands with a mark of its content. Raises TooMuch."""
     file_count = 0
     for prompt in prompts:
         files = skill_files(prompt)
@@ -268,6 +271,7 @@ def trust_problem(config: Path) -> Problem | None:
 
 
 def _stored(config: Path) -> tuple[tuple[Trusted, ...], Problem | None]:
+    """What is trusted, by the file, and the problem with the file."""
     path = _file(config)
     file = read_toml(path)
     if file.tree is None:

@@ -93,6 +93,7 @@ class Backoff(msgspec.Struct, frozen=True):
         )
 
     def _shown_state(self, auto_compact: AutoCompact, standing: Standing, *, by_hook: bool) -> Shown:
+        """What the gauge shows of automatic compaction, by the setting and the state of the back-off."""
         match auto_compact, standing:
             case "off", _:
                 return "by_hook" if by_hook else "off"

@@ -93,6 +93,7 @@ def media_change(ledger: Ledger, at: str) -> tuple[Change, tuple[str, ...]] | No
 
 
 def _without_media(message: Message, names: list[str]) -> Message:
+    """The message with a short text in place of each image and file; their names are added to `names`."""
     if isinstance(message.content, str):
         return message
 

@@ -138,6 +138,7 @@ def _instructs(message: Message) -> bool:
 
 
 def _check(window: int, reserved: int, trigger: float, target: float, keep_recent: int) -> None:
+    """Raise ValueError for sizes and shares that make no sense."""
     sizes = {"window": window, "reserved": reserved, "trigger": trigger, "target": target, "keep_recent": keep_recent}
     for name, value in sizes.items():
         if not isinstance(cast("object", value), int | float):
@@ -184,6 +185,7 @@ def _counter(count: Count) -> TokenCounter:
 
 
 def _tool(schema: object, number: int) -> ToolSpec:
+    """A tool that a caller gave. Raises ImportProblem, which names it by its number, where it is none."""
     told: object = schema
     if isinstance(told, Mapping):
         fields = cast("Mapping[str, Any]", told)

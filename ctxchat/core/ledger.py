@@ -252,6 +252,7 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
         return self._with_changes(tuple(c for c in self.changes if c.id != change_id))
 
     def _with_changes(self, changes: tuple[Change, ...]) -> Ledger:
+        """The ledger with other changes. Derived values that depend on the groups alone are carried over."""
         ledger = msgspec.structs.replace(self, changes=changes)
         same = {
             "_ids",
@@ -324,6 +325,8 @@ class Ledger(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _live(self) -> tuple[Entry, ...]:
+        """Compute the live entries: each group, or in place of the groups that an edit covers, the edit's replacement where the
+        first of them stood."""
         pinned, hidden, owner = self.pinned, self.hidden_notes, self._owners()
         covered: dict[int, list[str]] = {}
         shown: list[Group | tuple[Change, Edit]] = []

@@ -213,6 +213,7 @@ def _with_called(text: str) -> str | tuple[Part, ...]:
 
 
 def _read_part(part: object) -> Part:
+    """A part of a message's content; one of an unknown type is kept as JSON text."""
     if isinstance(part, str):
         return Text(part)
     if isinstance(part, dict):
@@ -230,6 +231,7 @@ def _read_part(part: object) -> Part:
 
 
 def _calls(wire: Mapping[str, Any], seq: int) -> Iterable[ToolCall]:
+    """The tool calls of an assistant message, in the present format and the older one (`function_call`). Raises ImportProblem."""
     calls: object = wire.get("tool_calls") or []
     if not isinstance(calls, list):
         raise ImportProblem(f"message {seq}: tool_calls is not a list")

@@ -302,6 +302,7 @@ def recap(groups: Sequence[Group], max_tokens: int, count: Count) -> str:
 
 
 def _activity(group: Group) -> list[str]:
+    """The lines that tell what happened in a group."""
     match group.kind:
         case "round":
             lines: list[str] = []

@@ -341,6 +341,8 @@ def _harmless(text: str) -> str:
 def _body(
     message: Message, call: ToolCall | None, count: Count, to_do: ToolCall | None, nothing: Collection[str] = ()
 ) -> str:
+    """The text of a message in a summariser's prompt, shortened by what it is: results by the kind of their call, outdated to-do
+    lists to a mark."""
     match message.role:
         case "user":
             return _message_text(message, count)

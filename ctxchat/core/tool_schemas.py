@@ -164,6 +164,7 @@ class _Walk:
         return plain if free else _with_branches_alone(plain)
 
     def _typed(self, node: Mapping[str, Any], depth: int, inside: frozenset[str], *, free: bool) -> Schema:
+        """The normal form of a schema without references and alternatives: its types, with the keywords of each."""
         kinds = _kinds(node)
         plain: Schema = {"type": kinds[0] if len(kinds) == 1 else kinds} if kinds else {}
         if "object" in kinds or (free and not kinds):
@@ -180,6 +181,7 @@ class _Walk:
         return plain
 
     def _fields(self, node: Mapping[str, Any], depth: int, inside: frozenset[str], *, free: bool) -> Schema:
+        """The normal form of an object's keywords. `free`: names may be required that are not among its properties."""
         named = _mapping(node.get("properties"))
         fields: Schema = {}
         if possible := {str(name): one for name, one in named.items() if one is not False}:

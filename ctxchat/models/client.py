@@ -313,6 +313,8 @@ class ModelClient:
         return msgspec.structs.replace(end, usage=usage, limit=limit if isinstance(limit, int) else 0, notes=notes)
 
     async def _arguments(self, request: ModelRequest) -> dict[str, object]:
+        """The arguments of a call for either transport, in litellm's form: the messages in the dialect's form, tools, address,
+        key and limits."""
         settings = self.settings
         await asyncio.to_thread(network.check_network_settings, settings)
         messages = await asyncio.to_thread(self._messages, request)

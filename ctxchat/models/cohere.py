@@ -54,6 +54,7 @@ def _chunk(delta: Chunk, finish: str | None = None) -> Chunk:
 
 
 def _usage(usage: Mapping[str, Any]) -> Chunk | None:
+    """Cohere's token counts under OpenAI's names; None where there are none."""
     counts = usage.get("tokens") or usage.get("billed_units") or {}
     if not counts.get("input_tokens"):
         return None

@@ -188,6 +188,8 @@ class DirectTransport:
     async def _stream_request(
         self, server: AnyServer, arguments: dict[str, Any], timeout: float, reading: ReplyParser
     ) -> AsyncGenerator[list[Chunk], None]:
+        """Send one request and yield the chunks of its reply as they arrive. Raises the server's refusal, or TimeoutError after
+        `timeout` seconds without a byte."""
         asked = await asyncio.to_thread(server.request, self._settings.model, arguments)
         client = await self._connections.client(asked.url)
 

@@ -102,6 +102,7 @@ class ModelWorker:
         return litellm
 
     async def _stream_call(self, call: protocol.Call) -> None:
+        """Stream one reply, and send an error as news where it fails."""
         model = str(call.arguments["model"])
         signed = not is_gemini(model)  # litellm keeps Gemini's signatures in call ids
         server = (model, str(call.arguments.get("api_base", "")))
@@ -122,6 +123,7 @@ class ModelWorker:
             self._send_news(protocol.failed(call.id, failures.failure(error, began=not reply.empty)))
 
     async def _stream(self, litellm: Any, call: protocol.Call, reply: ReplyBuilder) -> None:
+        """Have litellm stream a reply, and send its pieces and its end as news."""
         import httpx
 
         timeout = httpx.Timeout(call.timeout, connect=min(15.0, call.timeout))
@@ -161,6 +163,7 @@ def _exit_on_failure(loading: asyncio.Task[Any]) -> None:
 
 
 def _reply_end(litellm: Any, stream: Any, reply: ReplyBuilder, raw_usage: Any) -> ReplyEnd:
+    """The end of a reply, with the usage that the server reported, or litellm's estimate."""
     # where the server reported none, litellm estimated the figures in `raw_usage`
     reported = [usage for chunk in stream.chunks if (usage := getattr(chunk, "usage", None))]
     if (
@@ -184,6 +187,8 @@ def _with_cached(litellm: Any, usage: Any, reported: Any) -> Any:
 
 
 def _import_litellm() -> Any:
+    """Import litellm and set it up: its log goes to standard error, masked, and its faults that matter here are patched. Takes
+    seconds."""
     gc.disable()
     try:
         import litellm

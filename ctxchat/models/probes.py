@@ -67,6 +67,7 @@ async def listens(url: str) -> bool:
 
 
 async def _json(response: httpx.Response) -> Any:
+    """The JSON of a response; None for another status, a body that is too long, or no JSON."""
     if response.status_code != 200:
         return None
     body = b""

@@ -116,6 +116,7 @@ class ModelProcess:
             await asyncio.gather(self._reader, *self._watches, return_exceptions=True)
 
     async def _spawn(self) -> asyncio.subprocess.Process:
+        """Start the worker process."""
         log = await asyncio.to_thread(_open_log, self._log)
         try:
             return await asyncio.create_subprocess_exec(

@@ -105,6 +105,7 @@ class ProviderLists:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _renewed(self, prefix: str, key: str) -> None:
+        """Fetch a provider's list and store it; where that fails, the old one stays."""
         # OpenRouter's list is public, so no key is sent.
         headers = {**authorised(key), "anthropic-version": "2023-06-01"} if prefix == "anthropic" else {}
         answer = await probe(self._addresses[prefix], headers=headers, seconds=TIMEOUT_S)

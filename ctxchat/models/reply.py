@@ -557,6 +557,7 @@ class ThinkSplitter:
         return [ReasoningDelta(held) if self._place == "thought" else TextDelta(held)]
 
     def _find_opening_tag(self) -> None:
+        """Decide, by the beginning of a text, whether it begins with thinking in tags, and which tag ends it."""
         start = self._held.lstrip()
         if start.startswith(_HARMONY):
             self._held, self._place, self._marked = start, "harmony", True

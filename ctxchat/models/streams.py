@@ -215,6 +215,7 @@ def _with_figures(chunk: dict[str, Any]) -> dict[str, Any]:
 
 
 def _numbers_only(usage: Any) -> dict[str, Any] | None:
+    """A usage with only its finite numbers, at any depth; None where it is no object."""
     if not isinstance(usage, dict):
         return None
     numbers = {

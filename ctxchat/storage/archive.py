@@ -79,6 +79,8 @@ def load_compaction(database: Database, compaction: str, session: str = "") -> A
 
 
 def _find(database: Database, compaction: str, session: str) -> tuple[str, str, int, int]:
+    """The compaction whose id begins so: session, id, entry, and whether it is undone. Raises UsageError where there is none or
+    several."""
     where, values = ("AND c.session = ?", [session]) if session else ("", [])
     rows = database.query(
         "SELECT c.session, c.id, c.entry, c.undone FROM compactions c JOIN sessions s ON s.id = c.session "

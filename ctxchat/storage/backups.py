@@ -137,6 +137,8 @@ def _only_now(folder: Path, copy: Path) -> list[str]:
 
 
 def _copy(source: Path, target: Path, stop: threading.Event) -> None:
+    """Copy a database while others may write to it, in small steps with pauses. Raises Stopped where `stop` is set."""
+
     def go_on(status: int, remaining: int, total: int) -> None:
         if stop.wait(_PAUSE_S):
             raise Stopped

@@ -71,6 +71,7 @@ def read_messages(file: Path, at: str = "") -> list[Message]:
 
 
 def _read_text(file: Path) -> str:
+    """The text of the file. Raises UsageError where it is missing, too long or not UTF-8."""
     if not file.exists():
         raise UsageError(f"{file} does not exist.", "Give the path of a JSON or JSON-lines file.")
     with faults(file), file.open("rb") as opened:
@@ -143,6 +144,7 @@ def _conversation(value: object, where: str) -> Iterator[tuple[str, object]]:
 
 
 def _parse_message(wire: object, seq: int, at: str, where: str, *, has_surrogates: bool) -> Message:
+    """A message of the file. What it cannot express is kept in `original`. Raises UsageError, which names it."""
     if not isinstance(wire, dict):
         raise UsageError(
             f"{where}: message {seq}: {type(wire).__name__}, not an object with role and content.", _SHAPES

@@ -69,6 +69,7 @@ class ClaudeCodeLines:
             yield {"type": "custom-title", "customTitle": self._state.title, "sessionId": self.name}
 
     def _message(self, message: Message, group: Group) -> Iterator[Line]:
+        """The line of a message, in the form that Claude Code has for its role."""
         if message.reasoning and message.reasoning.text:
             self.left_out["thoughts (they must be signed there)"] += 1
         if message.role == "assistant":
@@ -97,6 +98,7 @@ class ClaudeCodeLines:
         return {"type": "tool_use", "id": _CALL.sub("_", call.id), "name": call.name, "input": arguments}
 
     def _compaction(self, change: Change, groups: tuple[Group, ...]) -> Iterator[Line]:
+        """The lines of a compaction: a boundary, and the summary as a user message behind it."""
         (edit,), record = change.edits, change.record
         about: Line = {"trigger": "manual" if record and record.reason == "manual" else "auto"}
         if record:

@@ -102,6 +102,7 @@ class _Writer:
         self._titled = False  # the first user message names a session that has no title
 
     def add_record(self, record: Record) -> None:
+        """Write one journal entry, with the rows for lists and searches that follow from it."""
         self._seq += 1
         stored: Record | Packed = record
         match record:
@@ -147,6 +148,7 @@ class _Writer:
         self._since_measured = 0
 
     def _add_group(self, group: Group) -> None:
+        """Write the rows of a group and of its messages. The first user message gives the session its title."""
         self._groups.append((self._session, self._place, group.id, group.kind, group.turn, self._seq))
         if self._place_by_id is not None:
             self._place_by_id[group.id] = self._place
@@ -160,6 +162,7 @@ class _Writer:
         self._place += 1
 
     def _add_message(self, message: Message, tool_names: Mapping[str, str]) -> None:
+        """Write the row of a message for searches."""
         if message.synthetic:
             return
         self._message += 1
@@ -189,6 +192,7 @@ class _Writer:
         return _pack(record, covers, places) if covered >= _MIN_PACKED_GROUPS else record
 
     def _list_compaction(self, change: Change, covers: Sequence[Runs]) -> None:
+        """Write the rows of a compaction for lists: its figures, and the groups it covers as runs of positions (`covers`)."""
         record = change.record
         row = (
             self._session,

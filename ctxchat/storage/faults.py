@@ -51,6 +51,8 @@ def faults(path: Path, *, alone: bool = False) -> Generator[None]:
 
 
 def _from_sqlite(error: sqlite3.Error, path: Path, alone: bool) -> StorageError:
+    """An error of SQLite as a StorageError. `alone`: the file system keeps no shared locks, so only one process can use the
+    file."""
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith("SQLITE_FULL") or (name.startswith("SQLITE_IOERR") and _no_room(path)):
         return _full(path)

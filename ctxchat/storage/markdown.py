@@ -94,6 +94,7 @@ def clean(text: str) -> str:
 
 
 def _rows(state: SessionState) -> Iterator[str]:
+    """The rows of the table of compactions."""
     undone = {c.id for c in state.undone}
     for record in state.compactions:
         outcome = f"{record.outcome}, undone" if record.id in undone else record.outcome

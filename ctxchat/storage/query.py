@@ -131,6 +131,7 @@ def _field(name: str, value: str, now: datetime) -> dict[str, str]:
 
 
 def _time(name: str, value: str, now: datetime) -> str:
+    """The time that a filter such as `since:3d` states, as it is stored. Raises UsageError."""
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     ago = re.fullmatch(r"(\d{1,4})([hdw])", value)
     date = re.fullmatch(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", value)

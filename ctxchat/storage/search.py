@@ -339,6 +339,7 @@ def _side_of_compaction(name: str, than: str) -> str:
 
 
 def _hit(database: Database, match: Match, query: Query, marks: tuple[str, str]) -> Hit:
+    """A match as what a search returns."""
     candidate = match.candidate
     text, whole = passage(candidate.text, match.start)
     return Hit(

@@ -30,6 +30,8 @@ def attach(folder: Path, name: str, data: bytes) -> str:
 
 
 def _save(folder: Path, below: str, name: str, data: bytes) -> str:
+    """Write data into a folder of the session; returns its path there. A file with the same name and other content gets a
+    number."""
     target = private_files.private_folder(private_files.private_folder(folder) / below)
     safe = private_files.safe_name(name)
     stem, dot, suffix = safe.rpartition(".")

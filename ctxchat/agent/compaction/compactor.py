@@ -78,6 +78,8 @@ class Compactor:
         self.scheduler.room_made()
 
     async def _announce_due(self, context_usage: ContextUsage, emit: Emit, *, inside: bool) -> None:
+        """Do what is due before a request: run a compaction that may start by itself, prepare a summary ahead, ask the person, or
+        tell them what happens."""
         standing = self.scheduler.what_is_due(context_usage, inside=inside)
         if standing == "prepare" and not inside and self._goes_in_cold(context_usage):
             standing = "compact"

@@ -185,6 +185,8 @@ class Planner:
         return await asyncio.to_thread(self._with_summary, plan, summary, self._snapshot())
 
     def _with_summary(self, plan: Plan, summary: str, snapshot: PlanningSnapshot) -> tuple[Plan, int]:
+        """The plan and the raw tokens it leaves, by a summary that is written already. Where that leaves more than halfway from
+        trigger to target, results are shortened before it as well."""
         change = apply_plan(snapshot.ledger, plan, "estimate", self.options(), summary=summary)
         ledger = snapshot.ledger.apply(change)
         view = self._conversation.compile(ledger)
@@ -357,6 +359,9 @@ class Planner:
         return await asyncio.to_thread(self._ticked, plan, names, self._snapshot())
 
     def _ticked(self, plan: Plan, names: Sequence[str], snapshot: PlanningSnapshot) -> Plan:
+        """The plan with only the steps of these names. Where that differs from the plan as it is, its strategy plans again, since
+        what a step frees depends on the others; steps that the strategy does not make (deferred changes, `KEPT`) are put in
+        front."""
         unticked = [s.name for s in plan.steps if s.name not in names]
         strategy = self._registry(self._options_for(plan.keep_recent)).get(plan.strategy)
         added = [name for name in names if all(s.name != name for s in plan.steps)]
@@ -434,6 +439,7 @@ class Planner:
             return "".join([piece async for piece in pieces if isinstance(piece, str)])
 
     def _make_preview(self, plan: Plan, snapshot: PlanningSnapshot, instructions: str, text: str) -> Preview:
+        """The preview of a plan. `text` is a written summary, empty for one of the size to be expected."""
         conversation = self._conversation
         dry_run = estimated(
             snapshot.ledger, plan, self.options(), conversation.compile, text, snapshot.filled, conversation.next_head

@@ -116,6 +116,8 @@ class Prefetch:
                 await conversation.flush()
 
     async def _written(self, plan: Plan | None) -> Prepared | None:
+        """Write the summary of a plan ahead, or extend the one that is prepared. None where the plan needs none, where that would
+        add too little or cost more than `prepare_cost`, and where the summary came out far too long."""
         conversation, summariser, options = self._conversation, self._planner.summariser, self._planner.options()
         step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
         if plan is None or step is None or summariser is None:

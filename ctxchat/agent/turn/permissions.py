@@ -107,6 +107,7 @@ def _by_mode(tool: str, access_request: AccessRequest, mode: Mode) -> Judgement 
 
 
 def _by_rules(tool: str, access_request: AccessRequest, mode: Mode, rules: Sequence[Rule], folder: str) -> Judgement:
+    """The judgement by the rules that allow: all parts of a call must be allowed."""
     pieces = _pieces(access_request)
     if place := _guarded(access_request):
         return Judgement("ask", "", f"What lies in {place} can run later: no rule allows it.")

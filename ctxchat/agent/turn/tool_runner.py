@@ -480,6 +480,9 @@ class ToolRunner:
         return arguments
 
     async def _execute(self, job: RunnableCall, news: News) -> CallOutcome:
+        """Run an allowed call to its end, and put the events of its output into `news` as it arrives. Never raises for the tool's
+        own faults: these become the result. Secrets are masked line by line, so a line that pauses halfway is shown only after
+        `HALF_LINE_PAUSE_S`."""
         start = self._clock.seconds()
         shown = MaskedLines(self.mask)
         self.begun[job.call.id] = ""

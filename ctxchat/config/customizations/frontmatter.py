@@ -32,6 +32,8 @@ def split_frontmatter(text: str) -> tuple[dict[str, Any], str]:
 
 
 def _fields(head: str) -> dict[str, Any]:
+    """The fields of a front matter: line by line where it is simple, else by YAML, and line by line again where YAML refuses
+    it."""
     lines = [line for line in head.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     simple = [_SIMPLE.fullmatch(line) for line in lines]
     if all(simple):  # as most are: this avoids loading YAML, and accepts values with a colon, which YAML refuses

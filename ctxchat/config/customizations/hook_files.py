@@ -47,6 +47,7 @@ def find_hooks(place: CustomizationFolder) -> Iterator[tuple[dict[str, Any], str
 
 
 def _hooks(tree: Any, file: str) -> Iterator[dict[str, Any] | Problem]:
+    """The hooks in a file's `hooks` object, as tables of our settings, and the problems with it."""
     if tree is not None and not isinstance(tree, dict):
         yield Problem("must be an object of events", "hooks", file=file)
         return
@@ -63,6 +64,7 @@ def _hooks(tree: Any, file: str) -> Iterator[dict[str, Any] | Problem]:
 
 
 def _hook(event: str, matcher: Any, hook: Any, file: str) -> dict[str, Any] | Problem:
+    """One hook of Claude Code as a table of our settings, or the problem with it."""
     kind = hook.get("type", "command") if isinstance(hook, dict) else "none"
     command = hook.get("command") if isinstance(hook, dict) else None
     if kind != "command" or not isinstance(command, str) or not command.strip() or "if" in hook:

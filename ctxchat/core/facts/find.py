@@ -210,6 +210,8 @@ def recalled(group: Group) -> tuple[int, ...]:
 
 
 def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
+    """The facts in what a message says: rules and decisions by their sentences, then addresses, paths, numbers, identifiers and
+    names in code. What the person pasted is left out, except its paths."""
     at: At = (message.seq, "user" if message.role == "user" else "assistant", group.turn)
     whole = _scanned(_spoken_text(message))
     text = _TRACE.sub("", _OBJECT.sub("", whole) if message.role == "user" else whole)
@@ -298,6 +300,8 @@ def _spoken_text(message: Message) -> str:
 
 
 def _done_facts(call: ToolCall, result: Message, group: Group) -> Iterator[Fact]:
+    """The facts about what a call did: files read or changed, a command and its outcome, paths and addresses, and the names in
+    code that it wrote or read."""
     use = use_of(call)
     at: At = (result.seq, "assistant", group.turn)
     again = use.kind == "read" and use.target.startswith(SAVED)
@@ -431,6 +435,8 @@ def _written_text(call: ToolCall, use: Use, result: Message) -> str:
 
 
 def _is_path(text: str) -> bool:
+    """True for a text that is a path of a file or a folder, in contrast to a pattern, a rate (`km/h`), a version or a command
+    (`/export`)."""
     if _PARTIAL.search(text) or not text.strip("./~"):
         return False
     folders, _, name = text.rstrip("/").rpartition("/")

@@ -133,6 +133,7 @@ class _Index:
         return not gone.key or _moved(changed.key, gone) is not None
 
     def _about(self, fact: Fact) -> Iterable[Gone]:
+        """The findings that may affect a fact, in the order in which they were made."""
         match fact.kind:
             case "rule" | "decision":
                 return self._said
@@ -154,6 +155,8 @@ class _Index:
 
 
 def _fact_after(fact: Fact, gone: Gone) -> Fact | None:
+    """The fact after something was found to be gone: unchanged, with the new path of a moved file, or None where it no longer
+    holds. Facts that are newer than the finding mostly hold again."""
     match gone.kind:
         case "file" if fact.kind in FILES:
             if (now := _moved(fact.key, gone)) is None or (fact.seq >= gone.seq and fact.kind != "path"):
@@ -211,6 +214,7 @@ def _moved(path: str, gone: Gone) -> str | None:
 
 
 def _removed(call: ToolCall, result: Message) -> Iterator[Gone]:
+    """What a call made untrue: files it removed or moved, and names and values that its edit took out."""
     use = use_of(call)
     if use.kind != "run" and failed(result):
         return
@@ -244,6 +248,8 @@ def _removed(call: ToolCall, result: Message) -> Iterator[Gone]:
 
 
 def _by_command(command: str, folder: str, seq: int) -> Iterator[Gone]:
+    """What a command line made untrue, part by part: `rm`, `mv`, git, and replacements by `sed` or `perl`. `folder` is where it
+    ran."""
     for part in BETWEEN.split(command):
         try:
             words = shlex.split(part, comments=True)

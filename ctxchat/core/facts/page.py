@@ -237,6 +237,7 @@ def _split(fact: Fact) -> tuple[str, str]:
 
 
 def _block(kind: FactKind, facts: Sequence[Fact]) -> str:
+    """The lines of one kind of facts, with its title; empty where there are none."""
     if not facts:
         return ""
     if kind in FILES:

@@ -133,6 +133,7 @@ class ErrorDetails:
             self._add_by_kind(value, key, depth)
 
     def _add_by_kind(self, value: object, key: str, depth: int) -> None:
+        """Add a value by its type."""
         if isinstance(value, bytes | bytearray):
             self.add_value(bytes(value[: _MAX_JSON_CHARS + 1]).decode("utf-8", "replace"), key, depth + 1)
         elif isinstance(value, str):
@@ -175,6 +176,7 @@ class ErrorDetails:
                 self.codes += _STATED_CODE.findall(shown)[:50]
 
     def _number(self, value: int, key: str) -> None:
+        """Add a number: a status, a code or a size, by its key."""
         if key in _STATUS_KEYS and 400 <= value < 600:
             self.statuses.add(value)
         elif key in _CODE_KEYS and abs(value) < 10**9:
@@ -183,6 +185,7 @@ class ErrorDetails:
             self.texts.append(f"{_SIZE_KEYS[key]}: {value}")
 
     def _mapping(self, value: Mapping[object, object], depth: int) -> None:
+        """Add the values of a mapping, without those that are a model's words or repeat the request."""
         reply = _is_reply(value)
         for key, part in _fields(value).items():
             if key == "usage":
@@ -205,6 +208,7 @@ class ErrorDetails:
                     self.add_value(cast("object", found), _normalized_key(key), depth + 1)
 
     def _object(self, value: object, depth: int) -> None:
+        """Add the attributes of an object that hold what a server said; of a reply only its usage and endings."""
         if depth and isinstance(value, BaseException):
             return  # it is read as an error of the chain by itself
         if isinstance(value, ModelError):
@@ -226,6 +230,8 @@ class ErrorDetails:
             self.add_value(_called(_safe_getattr(value, "json")), "", depth + 1)
 
     def _usage(self, usage: object) -> None:
+        """Take over the token counts of a reply, under the names that providers use."""
+
         def count(*names: str) -> int:
             for name in names:
                 found = (
