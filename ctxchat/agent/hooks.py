@@ -49,7 +49,7 @@ from ctxchat.core.events import (
     fields,
 )
 from ctxchat.core.hooks import (
-    ASKED,
+    DECIDABLE,
     UNSTREAMED,
     CompactContext,
     Hook,
@@ -598,7 +598,7 @@ def _is_claude(hook: Hook) -> bool:
 
 def _decides(hook: Hook) -> bool:
     """Whether the hook's answer counts, so that `_decide` asks it and `_fire` does not."""
-    return isinstance(hook.action, RunCommand) and (_is_claude(hook) or hook.event in ASKED)
+    return isinstance(hook.action, RunCommand) and (_is_claude(hook) or hook.event in DECIDABLE)
 
 
 def _answer_notices(hook: Hook, verdict: HookVerdict) -> Sequence[Notice]:

@@ -20,7 +20,7 @@ from ctxchat.tui.terminal.first_frame import FirstFrame, in_browser
 ENDING_TIMEOUT_S = 7.0
 """Seconds an orderly end may take once it was asked for."""
 
-ASKED = {"SIGHUP": 129, "SIGINT": 130, "SIGQUIT": 131, "SIGTERM": 143}
+EXIT_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGQUIT": 131, "SIGTERM": 143}
 """Signals that ask for the end, with the exit code: 128 and the number of the signal, as shells expect. What stops the program
 and lets it go on (SIGTSTP, SIGCONT) and another size (SIGWINCH) is the terminal's, see `tui.terminal`; a terminal that went
 away without a word counts as SIGHUP."""
@@ -78,8 +78,8 @@ async def _until_left(app: CtxchatApp, first: FirstFrame, mouse: bool) -> None:
 
 
 def _asking() -> dict[int, int]:
-    """The signals of `ASKED` that this system has, with their exit codes, by number."""
-    return {getattr(signal, name): code for name, code in ASKED.items() if hasattr(signal, name)}
+    """The signals of `EXIT_CODES` that this system has, with their exit codes, by number."""
+    return {getattr(signal, name): code for name, code in EXIT_CODES.items() if hasattr(signal, name)}
 
 
 def _leave_on_signal(app: CtxchatApp, loop: asyncio.AbstractEventLoop, code: int, *_: object) -> None:

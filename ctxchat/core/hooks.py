@@ -36,7 +36,7 @@ UNSTREAMED: frozenset[HookEvent] = frozenset(
 )
 """Hook events that are not in a session's stream of events: the code where they happen calls the hooks itself."""
 
-ASKED = UNSTREAMED | {"tool_started", "compaction_started"}
+DECIDABLE = UNSTREAMED | {"tool_started", "compaction_started"}
 """Hook events at which a command's answer is waited for and obeyed: it may stop or change what is about to happen."""
 
 # ── conditions ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -262,7 +262,7 @@ class CtxchatApp(InOrder):
         if give_back := getattr(self._driver, "give_back", None):
             give_back()
 
-    def takes(self, event: Event) -> bool:
+    def accepts(self, event: Event) -> bool:
         """Whether input is still accepted: none is once the app is closing. Questions are told of each key before any widget gets
         it."""
         if self._left is None and isinstance(event, Key | Paste) and not event.is_forwarded:

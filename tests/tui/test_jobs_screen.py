@@ -65,5 +65,5 @@ async def test_whoever_leaves_is_asked_about_what_would_end_and_not_about_what_g
         await pilot.press("escape", "ctrl+q")
         await until(pilot, lambda: isinstance(app.screen, Leaving))
         await pilot.press("ctrl+q")
-        await until(pilot, lambda: not app.takes(Key("a", "a")))
+        await until(pilot, lambda: not app.accepts(Key("a", "a")))
     await jobs.close()

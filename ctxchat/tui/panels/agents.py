@@ -58,7 +58,7 @@ class AgentsScreen(Listing[str]):
     def apply_filter(self) -> None:
         agents = self._settings.all_agents
         self.set_items(
-            self.holding(["", *agents], lambda n: f"{n or USUAL} {agents[n].description if n else ''}"), at=self._now
+            self.matching(["", *agents], lambda n: f"{n or USUAL} {agents[n].description if n else ''}"), at=self._now
         )
         yours = count(len(self._settings.agents), "agent")
         all_words = f"{yours} of your own, {' and '.join(BUILTIN_AGENTS)}, and {USUAL}"

@@ -220,7 +220,7 @@ class ArchiveScreen(Panel[str]):
     async def _make_change(self, change: Callable[[], Awaitable[UndoDone | None]], question: str) -> None:
         """Make a change, show its result as a notice, and read the compactions again."""
         at = self.chosen
-        done = await self.attempt(change()) if await self.sure(question) else None
+        done = await self.attempt(change()) if await self.confirm(question) else None
         if done is not None:
             self.notify(done.words, severity="warning" if done.context_usage.excess else "information", markup=False)
             self.refresh_passes(at.id if at else "")
@@ -229,7 +229,7 @@ class ArchiveScreen(Panel[str]):
     @work(group="verb", exit_on_error=False)
     async def action_branch(self) -> None:
         """Branch the session after the message under the cursor, else right after the compaction, which stays in force."""
-        if (one := self.chosen) and await self.sure("Branch here, and go on in the copy?"):
+        if (one := self.chosen) and await self.confirm("Branch here, and go on in the copy?"):
             place = kept.message.id if (kept := self.current_message) else one.id
             made = await self.attempt(self._services.fork(self._session.id, place))
             if made is not None:

@@ -12,10 +12,10 @@ from textual.binding import Binding
 
 from ctxchat.agent.handoff import Handoff
 from ctxchat.core.errors import CtxchatError
-from ctxchat.tui.panels.summary import SPINNER_INTERVAL_S, SummaryEditor, Writing
+from ctxchat.tui.panels.summary import SPINNER_INTERVAL_S, DraftScreen, SummaryEditor
 
 
-class HandoffScreen(Writing):
+class HandoffScreen(DraftScreen):
     """Edits the first message of a session that continues the work. Its result is the message, or None; `text` is the draft for
     this goal."""
 

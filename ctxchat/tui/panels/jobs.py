@@ -63,7 +63,7 @@ class JobsScreen(Listing[None]):
 
     def apply_filter(self) -> None:
         at = self.rows.current.id if self.rows.current else ""
-        self.set_items(self.holding(self._jobs, lambda job: f"{job.id} {job.command}"), at, lambda job: job.id)
+        self.set_items(self.matching(self._jobs, lambda job: f"{job.id} {job.command}"), at, lambda job: job.id)
         self.refresh_bindings()  # one may have ended
         running = sum(job.running for job in self._jobs)
         self.head(f"{running} running, {count(len(self._jobs), 'command')}" if self._jobs else "", f"{running} running")
@@ -106,7 +106,7 @@ class JobsScreen(Listing[None]):
         """End the one under the cursor, and all it began."""
         job: JobRow | None = self.rows.current
         background = self._session.background
-        if job and job.running and background and await self.sure(f"End {job.id}: {one_line(job.command, 80)}?"):
+        if job and job.running and background and await self.confirm(f"End {job.id}: {one_line(job.command, 80)}?"):
             await self.attempt(background.stop(job.id))
             await self._refresh()
 

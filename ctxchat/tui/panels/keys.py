@@ -80,7 +80,7 @@ class KeysScreen(EditableListing):
         self.apply_filter()
 
     def apply_filter(self) -> None:
-        shown = self.holding(ACTIONS, self._search_text)
+        shown = self.matching(ACTIONS, self._search_text)
         self.set_items(shown, at=self.rows.current)
         preset = self._loaded.settings.interface.keys
         self.head(f"{count(len(shown), 'action')}, preset {preset}, in {clean(str(self._file))}", f"preset {preset}")

@@ -13,7 +13,7 @@ from ctxchat.core.memos import MAX_TOTAL_CHARS, Memo, memos_of
 from ctxchat.core.quantities import count
 from ctxchat.presentation.text import clean, cut, one_line
 from ctxchat.tui.panels.panel import Listing
-from ctxchat.tui.panels.summary import Writing
+from ctxchat.tui.panels.summary import DraftScreen
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.rows import Cell, Column
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HOW = "The agent writes memos with its tool memo: decisions with their reasons, dead ends, what was verified."
 
 
-class MemoEditor(Writing):
+class MemoEditor(DraftScreen):
     """Edits one memo. Its result is the new text, or None."""
 
     MENDED = "The agent is told what it says now with your next message."
@@ -70,7 +70,7 @@ class MemosScreen(Listing[str]):
         self.apply_filter()
 
     def apply_filter(self) -> None:
-        shown = self.holding(self._memos, lambda memo: f"{memo.name} {memo.text}")
+        shown = self.matching(self._memos, lambda memo: f"{memo.name} {memo.text}")
         self.set_items(shown, self.rows.current.name if self.rows.current else "", lambda memo: memo.name)
         held = sum(len(memo.name) + len(memo.text) for memo in self._memos)
         told = count(len(self._memos), "memo")
@@ -104,7 +104,7 @@ class MemosScreen(Listing[str]):
     async def action_remove(self) -> None:
         """Kept no longer; undo brings it back."""
         memo = self._editable_memo()
-        if memo and await self.sure(f"Remove the memo {one_line(memo.name)}? Undo brings it back."):
+        if memo and await self.confirm(f"Remove the memo {one_line(memo.name)}? Undo brings it back."):
             await self.attempt(self._session.changes.memo(memo.name, ""))
             self._list_memos()
 

@@ -187,7 +187,7 @@ class Panel(Over[Result]):
         """Show a text in a corner of the screen for a while."""
         self.notify(clean(text), severity="error" if error else "information", markup=False)
 
-    async def sure(self, question: str) -> bool:
+    async def confirm(self, question: str) -> bool:
         """Ask whether to do something whose key is a letter and that changes what the model sees, as letters are typed by
         mistake. Only within a worker."""
         return bool(await self.app.push_screen_wait(Confirm(question)))
@@ -262,7 +262,7 @@ class Listing(Panel[Result]):
         """The text in place of the list if no item is shown."""
         return self.NOT_FOUND if self.words else self.EMPTY
 
-    def holding(self, items: Iterable[Value], text: Callable[[Value], str]) -> list[Value]:
+    def matching(self, items: Iterable[Value], text: Callable[[Value], str]) -> list[Value]:
         """The items whose `text` has all the words in the field, in upper or lower case."""
         wanted = self.words.casefold().split()
         return [item for item in items if all(word in text(item).casefold() for word in wanted)]

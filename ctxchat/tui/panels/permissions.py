@@ -141,7 +141,7 @@ class PermissionsScreen(Listing[None]):
         self.apply_filter(at)
 
     def apply_filter(self, at: Rule | None = None) -> None:
-        shown = self.holding(self._listed, lambda each: f"{each.rule.text} {each.holds} {each.place}")
+        shown = self.matching(self._listed, lambda each: f"{each.rule.text} {each.holds} {each.place}")
         at = at or (self.rows.current.rule if self.rows.current else None)
         self.set_items(shown, at, lambda each: each.rule)
         forbid = sum(each.rule.denies for each in self._listed)

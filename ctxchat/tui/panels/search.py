@@ -191,7 +191,7 @@ class SearchScreen(Panel[tuple[str, str]]):
     @work(group="verb", exit_on_error=False)
     async def action_restore(self) -> None:
         hit = self.chosen
-        if hit is None or not await self.sure("Put this back at the end of this session?"):
+        if hit is None or not await self.confirm("Put this back at the end of this session?"):
             return
         if context_usage := await self.attempt(restore_hit(self._services, self._session, hit)):
             severity = "warning" if context_usage.excess else "information"

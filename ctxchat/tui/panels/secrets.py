@@ -77,7 +77,7 @@ class SecretsScreen(EditableListing):
         self.apply_filter()
 
     def apply_filter(self) -> None:
-        shown = self.holding(self._masked, lambda each: f"{each.kind} #{each.id} {' '.join(each.places)}")
+        shown = self.matching(self._masked, lambda each: f"{each.kind} #{each.id} {' '.join(each.places)}")
         self.set_items(shown, self.rows.current.id if self.rows.current else "", lambda each: each.id)
         off = not self._loaded.settings.secrets.mask
         found = f"{count(len(self._masked), 'secret')} masked"

@@ -94,7 +94,7 @@ class ServersScreen(Listing[None]):
     def apply_filter(self) -> None:
         self._prices = prices(self._session)
         at = self.rows.current.name if self.rows.current else ""
-        self.set_items(self.holding(self._servers, lambda row: row.name), at, lambda row: row.name)
+        self.set_items(self.matching(self._servers, lambda row: row.name), at, lambda row: row.name)
         theirs = sum(self._cost(row) for row in self._servers)
         many, used = count(len(self._servers), "server"), short(self._session.context_usage.used)
         told = (f"{many}, whose tools take {short(theirs)} of {used} tokens in use", many)

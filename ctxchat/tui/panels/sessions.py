@@ -166,7 +166,7 @@ class SessionsScreen(Listing[str]):
     def apply_filter(self, at: str = "") -> None:
         # Words are looked for in all of them.
         tree = self._tree if self.words else folded(self._tree, self._unfolded)
-        shown = self.holding(tree, lambda b: f"{b.row.title} {b.row.id} {b.row.model}")
+        shown = self.matching(tree, lambda b: f"{b.row.title} {b.row.id} {b.row.model}")
         self.rows.show_items(
             shown, at=next((i for i, b in enumerate(shown) if b.row.id == at), None), empty=self.nothing
         )

@@ -198,7 +198,7 @@ class SettingsScreen(EditableListing):
 
     def apply_filter(self, at: str = "") -> None:
         candidates = [row for row in self._rows if not self._only_changed or row.origin.layer != "default"]
-        shown = self.holding(candidates, lambda row: f"{row.key} {row.option.facts.help}")
+        shown = self.matching(candidates, lambda row: f"{row.key} {row.option.facts.help}")
         self.set_items(shown, at, lambda row: row.key)
         words = count(len(shown), "option")
         self.head(f"{words} of {clean(str(self._file))}", words)

@@ -61,7 +61,7 @@ class SummaryEditor(PasteLimitedEditor):
                 self.insert("\n")
 
 
-class Writing(Panel[str]):
+class DraftScreen(Panel[str]):
     """Shows a text while it is being written, then lets the person edit it. Its result is the edited text, or None if the person
     left. `writer` names the model that writes."""
 
@@ -150,7 +150,7 @@ class Writing(Panel[str]):
             self.dismiss(text)
 
 
-class SummaryScreen(Writing):
+class SummaryScreen(DraftScreen):
     """The summary of a compaction."""
 
     TITLE = "The summary"

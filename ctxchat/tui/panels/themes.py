@@ -53,7 +53,7 @@ class ThemesScreen(Listing[str]):
         self.apply_filter()
 
     def apply_filter(self) -> None:
-        shown = self.holding(self._names, str)
+        shown = self.matching(self._names, str)
         self.set_items(shown, at=self.app.theme)
         found = count(len(shown), "theme")
         self.head(f"{found}; yours go into the themes folder", found)

@@ -305,5 +305,5 @@ class UndoScreen(Panel[UndoChoice]):
     @work(group="verb", exit_on_error=False)
     async def action_all(self) -> None:
         """Undo the whole change, though it overfills the window."""
-        if await self.sure("Undo all of it?"):
+        if await self.confirm("Undo all of it?"):
             self.dismiss(UndoChoice())

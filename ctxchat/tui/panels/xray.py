@@ -127,7 +127,7 @@ class XrayScreen(Listing[str]):
 
     def _list_rows(self, group: str = "", top: bool = False) -> None:
         part = [row for row in self._rows if self._section in (None, row.section)]
-        found = self.holding(part, lambda row: f"{row.kind} {row.what} {row.source}")
+        found = self.matching(part, lambda row: f"{row.kind} {row.what} {row.source}")
         found = summed(sorted(found, key=lambda row: (-row.tokens, row.number)) if self._by_size else found)
         if not (self._by_size or self.words or self._section):
             found = self._ruled(found)
@@ -272,7 +272,7 @@ class XrayScreen(Listing[str]):
         self.run_worker(partial(self._make_change, work, group, question), group="verb", exit_on_error=False)
 
     async def _make_change(self, work: Callable[[], Awaitable[ContextUsage | None]], group: str, question: str) -> None:
-        if not await self.sure(question):
+        if not await self.confirm(question):
             return
         before = alarms(self._context_usage, self._session.view)
         context_usage = await self.attempt(work())

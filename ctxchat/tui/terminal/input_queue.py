@@ -60,7 +60,7 @@ class InOrder(ThemedApp):
         return self._processing is not None and not self._processing.done()
 
     async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, events.InputEvent | events.Paste) and not self.takes(event):
+        if isinstance(event, events.InputEvent | events.Paste) and not self.accepts(event):
             return
         if not isinstance(event, events.InputEvent | events.Paste) or event.is_forwarded:
             try:
@@ -78,7 +78,7 @@ class InOrder(ThemedApp):
         if not self.taking_input:
             self._processing = asyncio.create_task(self._process_inputs(), name="input")
 
-    def takes(self, event: events.Event) -> bool:
+    def accepts(self, event: events.Event) -> bool:
         """Whether to accept this key, mouse event or paste; called when it arrives."""
         return True
 
