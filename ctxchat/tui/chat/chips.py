@@ -48,7 +48,6 @@ class Chip(Static, can_focus=True):
         Binding("enter,e", "choose('edit')", "Edit"),
         Binding("f", "choose('file')", "As a file"),
     ]
-    key_words = (("enter", "edit"), ("x", "remove"), ("f", "as a file"))
 
     class Chosen(Message):
         """A chip was chosen: `what` is `drop`, `edit`, or `file` (change whether it is sent as a file)."""
@@ -61,6 +60,13 @@ class Chip(Static, can_focus=True):
         words = Content.assemble((f"{sign} ", "$text-accent"), clean(label), ("  ×", "$text-muted"))
         super().__init__(words, markup=False, classes="chip")
         self.label, self.value = label, value
+
+    @property
+    def key_words(self) -> Sequence[tuple[str, str]]:
+        """Its keys and what each does; a picture can only be removed, and only a paste go as a file, or as text again."""
+        edit = () if isinstance(self.value, Picture) else (("enter", "edit"),)
+        as_file = (("f", "as text" if self.value.as_file else "as a file"),) if isinstance(self.value, Paste) else ()
+        return (*edit, ("x", "remove"), *as_file)
 
     def action_choose(self, what: str) -> None:
         self.post_message(self.Chosen(self, what))
@@ -226,6 +232,9 @@ class AttachedBox(Widget):
                 other = msgspec.structs.replace(chosen, as_file=not chosen.as_file)
                 self.along = tuple(other if each is chosen else each for each in self.along)
                 self._changed()
+            return
+        if event.what == "edit" and isinstance(chosen, Picture):
+            self.app.notify("A picture goes as it is; x removes it.", markup=False)
             return
         self.along = tuple(each for each in self.along if each is not chosen)
         self._changed()
