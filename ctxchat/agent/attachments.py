@@ -60,6 +60,8 @@ class Attachments:
         return self._mix(part).raw
 
     def _mix(self, part: Part) -> Mix:
+        """The tokens of a part by kind; those of a long text that was not counted yet are estimated, since this runs at every key
+        press."""
         counter = self._conversation.counter
         if isinstance(part, Text) and _long(part) and not counter.knows(part.words):
             return Mix(rough_count(part.words))

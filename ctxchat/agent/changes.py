@@ -164,6 +164,8 @@ class Changes:
         return await self._write_records(Changed(change, self._conversation.as_counted))
 
     async def _put_back(self, make: Callable[[Ledger, str, str], tuple[Group, Change]], of: str) -> ContextUsage:
+        """Write the note that `make` gives, with the change that shows it, and return the new gauge. `of` is what is put back: an
+        id or a name."""
         async with self._lock.alone():
             await self._conversation.flush()
             note, change = make(self._conversation.ledger, of, self._conversation.clock.now())

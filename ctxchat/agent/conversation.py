@@ -509,6 +509,8 @@ class Conversation(JournalWriter):
         await self._config.context_sources.close()
 
     def _adopt(self, view: View) -> ContextUsage:
+        """Make this the view of the conversation: compare it with the last request, find what of it the server has cached, and
+        return its gauge."""
         if self._weighed != len(self.ledger.changes):
             self._weighed = len(self.ledger.changes)
             self.counter.forget_all_but(item.message for item in view.items)

@@ -67,6 +67,7 @@ class Files:
             await self._finish_call()
 
     async def _finish_call(self) -> Checkpoint | None:
+        """Record what a call that was cut off did to files; None where there is nothing to record."""
         name, changes, unnamed = await self._port.end_call()
         if not name or any(c.id == name for c in self._conversation.state.checkpoints):
             return None
@@ -84,6 +85,7 @@ class Files:
     def _checkpoint(
         self, name: str, changes: tuple[FileChange, ...], call_id: str = "", unnamed: tuple[str, ...] = ()
     ) -> Checkpoint:
+        """The journal entry for changes of files at this point of the record."""
         conversation, turn = self._conversation, self._conversation.ledger.turn
         return Checkpoint(
             name, turn, changes, call_id, conversation.ledger.next_seq, at=conversation.clock.now(), unnamed=unnamed

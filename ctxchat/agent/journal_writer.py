@@ -37,6 +37,7 @@ class JournalWriter:
         await to_the_end(self._write_batch(records))
 
     async def _write_batch(self, records: Sequence[Record]) -> None:
+        """Write all waiting records and these in one transaction, and fold them into the state."""
         async with self._writing:
             noted, owed, before = self._noted, self._owed, self.state
             await self.journal.write(*noted, *owed, *records)

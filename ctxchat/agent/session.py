@@ -131,6 +131,7 @@ class Session:
         return self._lock.stream(lambda emit: self._new_turn(next_steering_message, emit).resume())
 
     def _new_turn(self, next_steering_message: NextSteeringMessage, emit: Emit) -> Turn:
+        """A turn with the parts of this session."""
         return Turn(
             self._parts,
             self._fallback,

@@ -73,6 +73,7 @@ class SessionLock:
             self._under_way = self._under_way and not turn
 
     def _refuse(self) -> None:
+        """Raise where nothing may be written: in a read-only or a closed session."""
         if self.read_only:
             raise SessionBusy(self.read_only)
         if self._closed:

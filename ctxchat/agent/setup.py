@@ -172,6 +172,7 @@ class Setup:
         return await self._config_of(name, model.name) or after, model
 
     async def _become(self, name: str, after: SessionConfig, model: ModelPort | None) -> None:
+        """Put an agent in force: its configuration, and its model where it has one of its own."""
         conversation = self._conversation
         chosen = [ModelChosen(model.name, model.address)] if model else []
         await conversation.write(AgentChosen(name), *chosen, *self._put_off_no_more("agent"))

@@ -146,6 +146,7 @@ class SpendingBudget:
             self._calls.end()
 
     def _refuse(self, passed: Limit) -> NoReturn:
+        """Raise the ModelError for a limit that a call could pass."""
         self.reached = passed
         raise ModelError(
             f"The limit is reached: {passed.words}, and this request could cost more than what is left. "

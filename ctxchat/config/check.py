@@ -67,6 +67,7 @@ class _Checker:
         return clean
 
     def _checked_value(self, value: Any, tp: Any, at: KeyPath) -> Any:
+        """The valid value of a type. Raises `_Invalid`, like all methods here, after recording the fault."""
         kind = shape(tp)
         match kind.kind:
             case "table":
@@ -79,6 +80,7 @@ class _Checker:
                 return self._leaf(value, tp, at)
 
     def _check_table(self, value: Any, kind: Shape, at: KeyPath) -> dict[str, Any]:
+        """The valid entries of a table with names of the person's own (models, agents), or with a fixed list of names."""
         if not isinstance(value, dict):
             raise self._fault(at, f"is {display_value(value)}", "must be a table")
         clean: dict[str, Any] = {}
@@ -90,6 +92,7 @@ class _Checker:
         return clean
 
     def _array(self, value: Any, kind: Shape, at: KeyPath) -> list[Any]:
+        """The valid items of a list of tables."""
         if not isinstance(value, list):
             raise self._fault(at, f"is {display_value(value)}", "must be a list of tables")
         items = [self._element(inner, kind.item, (*at, i)) for i, inner in enumerate(value)]
@@ -113,6 +116,7 @@ class _Checker:
             self._fault((*at, need), f"is missing for the action {hook['action']}", "must be text")
 
     def _leaf(self, value: Any, tp: Any, at: KeyPath) -> Any:
+        """The valid form of a plain value."""
         try:
             right = _as_lists(msgspec.to_builtins(msgspec.convert(value, tp)))
         except (msgspec.ValidationError, OverflowError, RecursionError, TypeError):

@@ -82,6 +82,7 @@ def from_lch(light: float, chroma: float, hue: float) -> str:
 
 
 def _rgb(light: float, chroma: float, hue: float) -> tuple[float, float, float]:
+    """A colour of the OKLCH space as linear red, green and blue."""
     a, b = chroma * math.cos(math.radians(hue)), chroma * math.sin(math.radians(hue))
     l_ = (light + 0.3963377774 * a + 0.2158037573 * b) ** 3
     m_ = (light - 0.1055613458 * a - 0.0638541728 * b) ** 3

@@ -103,6 +103,7 @@ class Loaded(msgspec.Struct, frozen=True):
         return tuple(sentences)
 
     def _why_not(self) -> str:
+        """Why the project's settings that need trust are not in force, for a person."""
         if self.trust is None:
             return "not in force until you trust this folder (/trust)"
         if self.trust.digest:
@@ -232,6 +233,7 @@ def _user_layer(path: Path, backup: Path | None, known: KnownNames, missing_is_w
 
 
 def _save_backup(layer: Layer, backup: Path) -> None:
+    """Keep the text of valid settings, which stay in force while the file is broken."""
     if not layer.text:
         backup.unlink(missing_ok=True)
     elif not backup.exists() or backup.read_text(encoding="utf-8") != layer.text:

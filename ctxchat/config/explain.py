@@ -33,6 +33,7 @@ def rows(loaded: Loaded) -> tuple[OptionRow, ...]:
 
 
 def _row(loaded: Loaded, tree: dict[str, Any], path: KeyPath, option: Option) -> OptionRow:
+    """An option with its value, default and origin."""
     default = _as_list(msgspec.to_builtins(option.default))
     value = get(tree, path)
     if value is None and "*" not in option.path:

@@ -124,6 +124,7 @@ class _Globs:
         yield from (each.rstrip("/") for each in matched)
 
     def _names(self, folder: str) -> Iterator[str]:
+        """The names in a folder; empty where it cannot be read. Raises TooMuch."""
         with suppress(OSError), os.scandir(self._root / folder) as entries:
             for entry in entries:
                 self._left -= 1
@@ -172,6 +173,7 @@ _MAX_FOLDERS = 20
 
 
 def _command_words(held: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[str]:
+    """The words in commands of hooks and servers that may name a file."""
     for hook in held.get("hooks", ()):
         yield from _path_words(in_project(str(hook.get("command", "")), "."), outside=False)
     for server in held.get("mcp", {}).values():

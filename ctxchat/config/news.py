@@ -71,6 +71,7 @@ def _counts(key: str) -> str:
 
 
 def _describe_change(was: object, is_: object) -> str:
+    """The old and the new value of an option, in words."""
     if _tables(was) or _tables(is_):
         old, new = (_hook_names(side) for side in (was, is_))
         if len(old) != len(new) or old == new:
@@ -94,6 +95,7 @@ def _names(value: Iterable[Any]) -> Iterator[str]:
 
 
 def _short(value: object) -> str:
+    """A value as a short text for people."""
     if value is None or value == []:
         return "–"
     if isinstance(value, list) and all(isinstance(v, str) for v in value):

@@ -91,6 +91,7 @@ def limits(option: Option) -> str:
 
 
 def _default(option: Option) -> str:
+    """The default of an option, in words."""
     if option.required:
         return "required"
     return (

@@ -195,6 +195,7 @@ def unreadable(theme: Theme) -> tuple[str, ...]:
 
 
 def _gauge(given: dict[str, str], dark: bool, colours: dict[str, str]) -> dict[SectionName, str]:
+    """The colours of the gauge's sections: those given, and for the others tints of the accent."""
     _, chroma, hue = lch(colours["accent"])
     strength = min(0.08, chroma)
     derived: dict[SectionName, str] = {
@@ -250,6 +251,7 @@ def _folders(config: Path | None) -> list[Path]:
 
 
 def _folder(folder: Path) -> tuple[list[Theme], list[Problem]]:
+    """The themes in a folder, and the problems with its files; nothing for a missing folder."""
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix == ".toml")
     except (FileNotFoundError, NotADirectoryError):
@@ -261,6 +263,7 @@ def _folder(folder: Path) -> tuple[list[Theme], list[Problem]]:
 
 
 def _is_colour(value: object) -> bool:
+    """True for a text that is a colour."""
     try:
         return isinstance(value, str) and bool(normal(value))
     except ValueError:
@@ -268,6 +271,7 @@ def _is_colour(value: object) -> bool:
 
 
 def _is_sign(value: object) -> bool:
+    """True for a single character that takes one cell of a terminal."""
     from unicodedata import category, east_asian_width
 
     if not isinstance(value, str) or len(value) != 1:

@@ -90,6 +90,7 @@ class _Scanner:
         self._counts: dict[KeyPath, int] = {}  # elements so far of each array of tables
 
     def document(self) -> None:
+        """Go through the whole text."""
         table: KeyPath = ()
         while self._skip():
             if self.text[self.at] == "[":
@@ -149,6 +150,7 @@ class _Scanner:
             raise ValueError("no value")
 
     def _array(self, path: KeyPath) -> None:
+        """Read an array and go to its end, recording the position of each item."""
         self.at += 1
         n = 0
         while self._skip() and self.text[self.at] != "]":
@@ -159,6 +161,7 @@ class _Scanner:
         self.at += 1
 
     def _key(self) -> list[str]:
+        """Read a key, and return its parts without quotes."""
         found = _KEY.match(self.text, self.at)
         if not found:
             raise ValueError("no key")

@@ -43,6 +43,7 @@ def _paths_with(fact: Literal["append", "own"]) -> tuple[KeyPath, ...]:
 
 
 def _paths_below(table: type[Table], at: KeyPath, fact: str) -> Iterator[KeyPath]:
+    """The paths of the options below a table that have this property (`fact`, such as `trust`)."""
     for name, field in members(table).items():
         if getattr(facts(field.type), fact):
             yield (*at, name)
@@ -51,6 +52,7 @@ def _paths_below(table: type[Table], at: KeyPath, fact: str) -> Iterator[KeyPath
 
 
 def _leaves(tree: Tree, tp: Any, at: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    """The plain values in a tree, each with its path."""
     kind = shape(tp)
     for name, value in tree.items():
         inner = members(kind.item)[name].type if kind.kind == "table" else kind.item

@@ -81,6 +81,7 @@ def _describe_entry(key: str, value: Any) -> Iterator[str]:
 
 
 def _hook(hook: Mapping[str, Any]) -> str:
+    """A line for a hook: its event, and what it does."""
     does = {
         "run": f"runs {_shown(str(hook.get('command', '')))}",
         "notify": "shows you a text",

@@ -37,6 +37,7 @@ class Watch:
 
 
 def _files(place: Path) -> tuple[Path, ...]:
+    """The files at a place: itself, or those in a folder that are watched."""
     try:
         if place.is_dir() and place.suffix not in {".toml", ".json"}:
             return tuple(file for pattern in PATTERNS for file in place.glob(pattern))
@@ -46,6 +47,7 @@ def _files(place: Path) -> tuple[Path, ...]:
 
 
 def _stamp(file: Path) -> Stamp | None:
+    """The stamp of a file; None where it does not exist."""
     try:
         info = file.stat()
     except (OSError, ValueError):

@@ -71,6 +71,7 @@ def unset_value(path: Path, key: str) -> None:
 
 
 def _parts(key: str) -> tuple[str, ...]:
+    """The parts of a dotted key. Raises UsageError for an invalid one."""
     try:
         return parse_key(key)
     except ValueError:
@@ -78,6 +79,7 @@ def _parts(key: str) -> tuple[str, ...]:
 
 
 def _read_settings(path: Path) -> tuple[str, dict[str, Any]]:
+    """The text of a file of settings and its tree. Raises UsageError where it is not valid TOML."""
     file = read_toml(path)
     if file.problem:
         raise UsageError(file.problem.text, "Correct the file by hand first.")
@@ -149,6 +151,7 @@ def _removals(text: str, places: Layout, parts: KeyPath) -> Iterator[str]:
 
 
 def _with_line(text: str, section: TomlTable, line: str, newline: str) -> str:
+    """The text with a line added at the beginning of a table, indented like its header."""
     head = text[: section.body]
     if head and not head.endswith("\n"):
         head += newline
@@ -170,6 +173,7 @@ def _equal_trees(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _without_empty_tables(tree: Any) -> Any:
+    """The tree sorted and without empty tables, so that two trees can be compared."""
     if isinstance(tree, dict):
         kept = {k: _without_empty_tables(v) for k, v in sorted(tree.items())}
         return {k: v for k, v in kept.items() if v != {}}

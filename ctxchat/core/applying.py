@@ -77,6 +77,7 @@ def _edits(ledger: Ledger, step: Step, options: PlanOptions, change_id: str, sum
 
 
 def _latest(edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    """The edits without groups that a later edit covers as well."""
     if len(edits) == 1:
         return tuple(edits)
     taken: set[str] = set()
@@ -90,6 +91,7 @@ def _latest(edits: Sequence[Edit]) -> tuple[Edit, ...]:
 
 
 def _signed(edit: Edit, change_id: str) -> Edit:
+    """The edit with the change's id as the id and source of its summary."""
     group = edit.replacement
     if group is None or group.kind != "summary" or not change_id:
         return edit

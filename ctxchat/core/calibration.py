@@ -178,6 +178,7 @@ def _noise(tokens: float) -> float:
 
 
 def _clamped(rates: Sequence[float]) -> tuple[float, ...]:
+    """The rates within their limits."""
     *extras, besides = rates[RATIO_KINDS:]
     return (
         *(min(MAX_RATE, max(LEAST_RATE, ratio)) for ratio in rates[:RATIO_KINDS]),

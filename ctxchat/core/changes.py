@@ -142,6 +142,7 @@ def _with_images(head: str, group: Group) -> str | tuple[Part, ...]:
 
 
 def _quotation(head: str, group: Group) -> str:
+    """A group as a quotation in a note, below the line `head`."""
     lines = [head]
     for message in group.messages:
         lines += [f"{message.role}: {message.text}".rstrip()]
@@ -188,6 +189,7 @@ def memo_change(ledger: Ledger, name: str, text: str, at: str) -> tuple[Group, C
 
 
 def _note(ledger: Ledger, content: str | tuple[Part, ...], source: str, at: str) -> tuple[Group, Change]:
+    """A note as a group, and the change that adds it to the view."""
     seq = ledger.next_seq
     message = Message(seq=seq, role="user", content=content, at=at)
     note = Group(f"g{seq}", "note", (message,), ledger.turn, source)
@@ -195,6 +197,7 @@ def _note(ledger: Ledger, content: str | tuple[Part, ...], source: str, at: str)
 
 
 def _unchanged_group(ledger: Ledger, group_id: str) -> Group:
+    """The group of this id, which must be in view unchanged. Raises LedgerError."""
     entry = _entry(ledger, group_id)
     if entry.change or entry.group is None:
         raise LedgerError(f"{group_id} is not seen by the model as it was.", "Undo what replaced it, or put it back.")
@@ -202,6 +205,7 @@ def _unchanged_group(ledger: Ledger, group_id: str) -> Group:
 
 
 def _entry(ledger: Ledger, group_id: str) -> Entry:
+    """The live entry that covers a group. Raises LedgerError where there is no such group."""
     entry = next((e for e in ledger.live() if group_id in e.covers), None)
     if entry is None:
         raise LedgerError(f"{group_id} is not in the record.")
@@ -219,6 +223,7 @@ def _new_id(ledger: Ledger, kind: ChangeKind, at: str) -> str:
 
 
 def _one_line(message: Message) -> Message:
+    """The message cut to its first line, with the arguments of its calls cut as well; unchanged where it has no more."""
     text = message.text.strip()
     first = text.split("\n", 1)[0][:MAX_SHRUNK_CHARS]
     calls = tuple(

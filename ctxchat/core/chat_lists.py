@@ -283,6 +283,8 @@ def _closings(groups: Sequence[Group]) -> list[StandIn]:
 
 
 def _with_summary(ledger: Ledger, span: range, digest: Digest, unread: set[int], options: PlanOptions) -> Ledger:
+    """The ledger with the groups of a span (message numbers) folded into a summary that an earlier call had made. `unread` are
+    the numbers of messages that no model has read for it."""
     covers = [g.id for g in ledger.groups if g.first.seq in span and g.kind != "system" and g.id not in ledger.current]
     if not covers:
         return ledger

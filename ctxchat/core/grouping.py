@@ -141,6 +141,7 @@ def _results_ahead(history: Sequence[Message]) -> dict[int, int]:
 
 
 def _unanswered(calls: Sequence[ToolCall], results: Sequence[Message]) -> list[ToolCall]:
+    """The calls that have no result among these, where an id may occur several times."""
     left = [r.call_id for r in results]
     missing: list[ToolCall] = []
     for call in calls:

@@ -43,6 +43,7 @@ class MaskedRecord:
         return tuple(self._item(item, counter) for item in items)
 
     def _item(self, item: Item, counter: TokenCounter) -> Item:
+        """An item of a view, masked, and counted again where something was."""
         message = self._masked_message(item.message, item.kind)
         if message is item.message:
             return item
@@ -50,6 +51,7 @@ class MaskedRecord:
         return msgspec.structs.replace(item, message=message, mix=mix, tokens=mix.raw)
 
     def _masked_message(self, message: Message, kind: GroupKind) -> Message:
+        """A message, masked, as it is remembered or computed. What a person or a model said is unchanged."""
         if message.role != "tool" and kind not in {"note", "stray"}:
             return message
         if (now := self._state()) != self._under:

@@ -193,6 +193,7 @@ class Group(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 def _part_text(part: Part) -> str:
+    """A part as text, with a placeholder for what is none."""
     match part:
         case Text() | Image():
             return part.words

@@ -213,6 +213,7 @@ def _number(port: str) -> int:
 
 
 def _within(address: _IPAddress, entry: str) -> bool:
+    """True where an address is in an entry's range; false for an entry that is none."""
     try:
         return address in ipaddress.ip_network(entry, strict=False)
     except ValueError:
@@ -220,6 +221,7 @@ def _within(address: _IPAddress, entry: str) -> bool:
 
 
 def _address(host: str) -> _IPAddress | None:
+    """A host as an IP address, an IPv4 address also where it is written as IPv6; None for a name."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

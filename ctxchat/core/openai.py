@@ -173,6 +173,7 @@ def _only_texts(parts: Iterable[Part]) -> bool:
 
 
 def _wire_part(part: Part) -> Wire:
+    """A part in OpenAI's format."""
     match part:
         case Text():
             return {"type": "text", "text": part.words}
@@ -183,6 +184,7 @@ def _wire_part(part: Part) -> Wire:
 
 
 def _parts(content: object, seq: int) -> str | tuple[Part, ...]:
+    """The content of a message as text or parts. Raises ImportProblem."""
     if content is None:
         return ""
     if isinstance(content, str):

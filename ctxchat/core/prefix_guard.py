@@ -85,6 +85,8 @@ class SentRequest(msgspec.Struct, frozen=True):
         return PrefixBreak(0, self._effort_in_words, lost=sum(self.tokens[:length]))
 
     def _first_difference(self, before: SentRequest) -> int | None:
+        """The index of the first message that differs from the request before, the tools being 0; None where it begins with all
+        of that one."""
         if self.tools != before.tools:
             return 0
         for place, (new, old) in enumerate(zip(self.messages, before.messages, strict=False), 1):
@@ -188,6 +190,7 @@ def _digests(
 
 
 def _bytes(message: Message) -> bytes:
+    """The bytes of a message that are hashed."""
     try:
         return msgspec.json.encode(_wire_fields(message))
     except UnicodeEncodeError:  # half of a surrogate pair, in what an older version or another agent wrote

@@ -421,6 +421,8 @@ class Masking:
         return masked(text, self._mask_name) if self.on and text else text
 
     def _mask_name(self, kind: str, value: str) -> str | None:
+        """The mark that replaces a secret; None where the person has allowed it. The id is a keyed hash, so that one secret
+        always gets the same mark."""
         id = blake2b(value.encode("utf-8", "surrogatepass"), key=self._key, digest_size=4).hexdigest()
         if allowed_by(self.allowed, id, value):
             return None

@@ -298,6 +298,8 @@ def chunks(groups: Sequence[Group], max_tokens: int, count: Count) -> tuple[str,
 
 
 def _fitting(text: str, group: Group, max_tokens: int, count: Count) -> Iterator[str]:
+    """The text of a group in at most `max_tokens`: cut, or for a user message divided into several pieces, since nothing of it
+    may be lost."""
     if group.kind != "user" or count(text) <= max_tokens:
         yield clip(text, max_tokens, count)
         return

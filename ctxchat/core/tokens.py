@@ -156,6 +156,7 @@ class TokenCounter:
                 return Mix(min(self.count_text(json), 2000))
 
     def _fixed(self, text: str) -> Mix:
+        """The tokens of a text by kind, remembered."""
         known = self._texts.get(text)
         if known is None:
             if len(self._texts) > 512:

@@ -153,6 +153,8 @@ class _Walk:
         return self._plain_node(node, depth, inside, free=branch or depth == 0)
 
     def _plain_node(self, node: Mapping[str, Any], depth: int, inside: frozenset[str], *, free: bool) -> Schema:
+        """The normal form of a schema without references: its own keywords, merged with those of `allOf` and with its
+        alternatives."""
         plain = _annotated(node) | _bounded(node) | self._typed(node, depth, inside, free=free)
         for part in _list(node.get("allOf")):
             plain = _both(plain, self.node(part, depth + 1, inside, branch=free))

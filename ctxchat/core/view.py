@@ -77,6 +77,7 @@ class View(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _mixes(self) -> dict[SectionName, Mix]:
+        """The tokens of each section by kind of text."""
         found: dict[SectionName, list[Mix]] = {name: [] for name in SECTIONS}
         for item in self.items:
             found[item.section].append(item.kinds)

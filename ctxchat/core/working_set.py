@@ -247,6 +247,7 @@ def _files_of(group: Group, kinds: set[str]) -> Iterator[str]:
 
 
 def _calls_of(group: Group, kinds: set[str]) -> Iterator[ToolCall]:
+    """The successful calls of these kinds in a round, the last first."""
     if group.kind != "round":
         return
     results = {m.call_id: m for m in group.messages if m.role == "tool"}

@@ -241,6 +241,7 @@ def _marked(block: Wire, given: Wire) -> Wire:
 
 
 def _tool(given: Wire) -> Wire:
+    """A tool in Anthropic's format."""
     function = given["function"]
     tool: Wire = {"name": function["name"], "input_schema": _schema(function.get("parameters") or {}), "type": "custom"}
     if function.get("description") is not None:
@@ -381,6 +382,7 @@ class AnthropicReading:
                 return {}
 
     def _grown(self, place: object, delta: Event) -> Event:
+        """The delta of the chat format for a piece of a block."""
         if arguments := delta.get("partial_json"):
             return self._arguments(place, arguments)
         if thought := delta.get("thinking"):
@@ -388,6 +390,7 @@ class AnthropicReading:
         return {"content": delta.get("text")}
 
     def _arguments(self, place: object, arguments: object) -> Event:
+        """The delta of the chat format for a piece of a call's arguments."""
         if not arguments or place not in self._calls:
             return {}
         self._whole = ""

@@ -283,6 +283,7 @@ class ModelClient:
         return {**arguments, "messages": _with_texts(messages)}
 
     async def _send(self, arguments: dict[str, object]) -> AsyncGenerator[ModelPiece, None]:
+        """Stream one reply through the transport; a ModelError gets the remedy that fits the provider."""
         sent = await asyncio.to_thread(self._by_reference, arguments)
         try:
             async with aclosing(self._transport.stream(sent, self.settings.timeout)) as pieces:

@@ -292,6 +292,7 @@ def _ends(line: bytearray) -> bool:
 
 
 def _chunk(line: bytearray, reading: ReplyParser) -> Chunk | None:
+    """A line of a stream as a chunk; None for a line without one. Raises ServerRefused for an error in the stream."""
     read = read_line(line.decode("utf-8", "replace"))
     if read is None:
         return None

@@ -143,6 +143,7 @@ async def served_beside(settings: ModelSettings) -> tuple[FoundModel, ...]:
 
 
 def _beside(settings: ModelSettings, name: str, tokens: int) -> FoundModel:
+    """Another model on the server of a configured one, as a choice; `tokens` is its window, 0 where unknown."""
     other = msgspec.structs.replace(settings, name=f"{settings.provider.prefix}/{name}", window=0)
     window = Window(tokens, "loaded") if tokens else windows.without_server(other)
     title, note = settings.provider.title, f"at {settings.shown_base.partition('://')[2]}"
@@ -188,6 +189,7 @@ async def _ollama(root: str) -> list[str]:
 
 
 async def _openai_style(place: LocalServer) -> list[str]:
+    """The names of the models on a server that speaks OpenAI's format."""
     if place.prefix == "lm_studio":
         new, old = await asyncio.gather(probe(f"{place.root}/api/v1/models"), probe(f"{place.root}/api/v0/models"))
         if names := _ids(new, "models", "key", {"llm"}) or _ids(old, "data", "id", {"llm", "vlm"}):
@@ -196,6 +198,7 @@ async def _openai_style(place: LocalServer) -> list[str]:
 
 
 async def _local(place: LocalServer, name: str) -> FoundModel:
+    """A model on a local server as a choice."""
     base = place.root if place.prefix == "ollama_chat" else f"{place.root}/v1"
     settings = ModelSettings(name=f"{place.prefix}/{name}", api_base=base)
     window = await windows.detect(settings)

@@ -314,6 +314,7 @@ def remedy(settings: ModelSettings, problem: ModelError) -> str:
 
 
 def _unreachable(settings: ModelSettings) -> str:
+    """The remedy where the model's server cannot be reached."""
     provider = settings.provider
     if start := _START.get(provider.title):
         return f"{start.format(model=settings.model)}, or set where it listens (api_base, now {settings.shown_base})."
@@ -323,6 +324,7 @@ def _unreachable(settings: ModelSettings) -> str:
 
 
 def _refused(settings: ModelSettings) -> str:
+    """The remedy where the server refused the key."""
     if settings.api_key_env:
         return f"The key in {settings.api_key_env} was not accepted. Put the right one there, then start ctxchat again."
     if settings.api_base or settings.provider.local:
@@ -333,6 +335,7 @@ def _refused(settings: ModelSettings) -> str:
 
 
 def _not_there(settings: ModelSettings) -> str:
+    """The remedy where the server does not know the model."""
     provider = settings.provider
     if fetch := _FETCH.get(provider.title):
         return fetch.format(model=settings.model)

@@ -126,6 +126,7 @@ def _gemini(width: int, height: int) -> int:
 
 
 def _openai(name: str, width: int, height: int) -> int:
+    """The tokens of an image by OpenAI's rules, which differ from model to model."""
     for pattern, factor in _PATCHES:
         if pattern.search(name):
             patches = math.ceil(width / 32) * math.ceil(height / 32)

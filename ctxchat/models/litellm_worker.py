@@ -72,6 +72,7 @@ class ModelWorker:
             self._handle(protocol.read_request(line))
 
     def _handle(self, request: protocol.Request) -> None:
+        """Start or cancel a call."""
         match request:
             case protocol.Call(id=id):
                 task = self._calls[id] = asyncio.create_task(self._stream_call(request))
@@ -87,6 +88,7 @@ class ModelWorker:
         self._send_news(protocol.StreamEnded(id))
 
     def _send_news(self, news: protocol.News) -> None:
+        """Write one line of news; ends this process where nobody reads it any more."""
         try:
             self._output.write(protocol.encode(news) + b"\n")
             self._output.flush()
@@ -94,6 +96,7 @@ class ModelWorker:
             os._exit(0)  # the parent process is gone
 
     async def _load(self) -> Any:
+        """Import litellm and make a first use of it, so that the first call is fast; then tell that it is ready."""
         litellm = await asyncio.to_thread(_import_litellm)
         await _warm(litellm)
         gc.collect()
@@ -275,6 +278,7 @@ def _certificates() -> dict[str, str]:
 
 
 async def _main() -> None:
+    """Serve requests from standard input until it ends."""
     requests, news = _take_standard_streams()
     reader = asyncio.StreamReader(limit=1 << 30)  # a request with images is one long line
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), requests)

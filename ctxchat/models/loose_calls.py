@@ -317,6 +317,7 @@ def _parse_calls(parts: Mapping[str, str | None], offered: Offered) -> Iterator[
 
 
 def _values(text: str) -> Iterable[Any]:
+    """The JSON values in a text: itself, the items of a list, or the objects in it."""
     try:
         value = _READER.decode(text)
     except (ValueError, RecursionError):

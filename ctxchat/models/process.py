@@ -169,6 +169,7 @@ class ModelProcess:
                 inbox.put_nowait(protocol.failed(id, error))
 
     def _deliver(self, news: protocol.News) -> None:
+        """Hand news to the call it is for."""
         if isinstance(news, protocol.Ready):
             self._warm.set()
         elif inbox := self._inboxes.get(news.id):
@@ -179,6 +180,7 @@ class ModelProcess:
         return ModelError(f"The model process ended (exit code {process.returncode}).", hint, kind="worker")
 
     def _cancel(self, id: int, inbox: Inbox) -> None:
+        """Cancel a call in the worker, and end the worker where it ignores that."""
         self._send(protocol.Cancel(id))
         watch = asyncio.create_task(self._enforce_cancel(id, inbox, self._process, self._reader))
         self._watches.add(watch)
@@ -208,6 +210,7 @@ class _Addressed(msgspec.Struct):
 
 
 def _id_in(line: bytes) -> tuple[int, ...]:
+    """The id of the call that a line is for; empty for none."""
     try:
         return (msgspec.json.decode(line, type=_Addressed).id,)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -230,6 +233,7 @@ def _kill(process: asyncio.subprocess.Process) -> None:
 
 
 def _open_log(path: Path | None) -> int:
+    """A file descriptor for the worker's log."""
     if path is None:
         return os.open(os.devnull, os.O_WRONLY)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -119,6 +119,7 @@ class ProviderLists:
             await asyncio.to_thread(self._keep, prefix)
 
     def _stored_list(self, prefix: str) -> ProviderList:
+        """A provider's list as it is stored; an empty one where there is none."""
         if prefix not in self._lists:
             self._lists[prefix] = ProviderList()
             with suppress(OSError, msgspec.MsgspecError, UnicodeError):
@@ -127,6 +128,7 @@ class ProviderLists:
         return self._lists[prefix]
 
     def _keep(self, prefix: str) -> None:
+        """Write a provider's list to its file; a failure is ignored, since the list can be fetched again."""
         whole, new = self._folder / f"{prefix}.json", self._folder / f"{prefix}.json.new"
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

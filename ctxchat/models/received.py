@@ -65,6 +65,7 @@ def is_call(block: Wire) -> bool:
 
 
 def _texts(block: Wire) -> Iterator[str]:
+    """The texts in a block or item."""
     match block:
         case {"type": "text", "text": str() as text}:
             yield text

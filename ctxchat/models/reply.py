@@ -265,6 +265,7 @@ class ReplyBuilder:
         return Received("chat", self._model, msgspec.json.encode(fields).decode()) if fields else None
 
     def _add_text(self, text: str) -> None:
+        """Add a text to the blocks of the reply, to the last one where that is a text."""
         if self._blocks and self._blocks[-1]["type"] == "text":
             self._blocks[-1]["text"] += text
         else:
@@ -571,6 +572,7 @@ class ThinkSplitter:
             self._end, self._place = _LONE, "thought" if self.thinks_first else "answer"
 
     def _thought(self) -> str:
+        """The thinking that has arrived; at its end tag, the text goes on as an answer."""
         at = self._held.find(self._end)
         if at < 0:
             return self._cut_held(len(self._held) - _overlap(self._held, self._end))

@@ -201,6 +201,7 @@ def _sentence(value: object, depth: int = 0) -> str:
 
 
 def _parse_json(text: str) -> object:
+    """A text as a JSON value; the text itself where it is none."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -112,6 +112,7 @@ def key_for(settings: ModelSettings, find: Lookup = lookup) -> str:
 
 
 def _from_keyring(name: str) -> str:
+    """A key from the system's keyring; empty where there is none."""
     try:
         keyring = importlib.import_module("keyring")
     except ImportError:

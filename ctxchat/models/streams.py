@@ -232,6 +232,8 @@ def _numbers_only(usage: Any) -> dict[str, Any] | None:
 
 
 def _at_once(body: bytes) -> Callable[..., AsyncIterator[bytes]]:
+    """A function that yields a whole body at once, in place of one that streams it."""
+
     async def read(*_: Any) -> AsyncIterator[bytes]:
         yield body
 
@@ -307,6 +309,8 @@ def _parsed_by_line(raw: Any) -> bool:
 
 
 def _line_handler(usual: Callable[[str], Any], parse: Callable[[dict[str, Any]], Any]) -> Callable[[str], Any]:
+    """A function for litellm that parses a line of a stream with our corrections; lines that hold no JSON go to litellm's own."""
+
     def handled(str_line: str) -> Any:
         read = read_line(str_line)
         if read is None:
@@ -319,6 +323,7 @@ def _line_handler(usual: Callable[[str], Any], parse: Callable[[dict[str, Any]],
 
 
 def _cohere_handler() -> Callable[[str], Any]:
+    """A function for litellm that parses Cohere's events by `cohere.chunk`."""
     from litellm.llms.openai.chat.gpt_transformation import OpenAIChatCompletionStreamingHandler
 
     parser = OpenAIChatCompletionStreamingHandler(streaming_response=None, sync_stream=False)

@@ -98,6 +98,7 @@ def _find(database: Database, compaction: str, session: str) -> tuple[str, str, 
 
 
 def _change(database: Database, session: str, entry: int) -> Change:
+    """The change in a journal entry. Raises StorageError where that is damaged."""
     body = database.query("SELECT body FROM journal WHERE session = ? AND seq = ?", (session, entry))
     ids = loading.group_ids(database, session)
     value = entries.decode(entry, body[0][0], lambda: ids) if body else None

@@ -158,6 +158,7 @@ def _copy(source: Path, target: Path, stop: threading.Event) -> None:
 
 
 def _thin_out(place: Path, newest: Path, kept: int, most: int) -> None:
+    """Delete the oldest daily copies: more than `kept`, or more than `most` bytes together. The newest stays."""
     total = 0
     for number, path in enumerate([newest, *sorted(set(place.glob("daily-*.db")) - {newest}, reverse=True)]):
         total += path.stat().st_size

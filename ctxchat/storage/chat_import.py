@@ -51,6 +51,7 @@ def import_file(database: Database, file: Path, title: str = "") -> str:
 
 
 def _digest(messages: Sequence[Message]) -> str:
+    """A digest of messages, by which an import is recognised."""
     digest = hashlib.blake2b(digest_size=16)
     for message in messages:
         digest.update(json.dumps(openai.recorded(message)).encode())
@@ -109,6 +110,7 @@ def _messages(text: str, file: Path) -> Iterator[tuple[str, object]]:
 
 
 def _parse(text: str) -> Any:
+    """A JSON text as a value. Raises ValueError, for NaN and for deep nesting as well."""
     try:
         return json.loads(text, parse_constant=_no_number)
     except RecursionError:
@@ -120,6 +122,7 @@ def _no_number(word: str) -> object:
 
 
 def _is_json(text: str) -> bool:
+    """True for a text that is one JSON value."""
     try:
         _parse(text)
     except ValueError:

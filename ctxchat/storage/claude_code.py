@@ -88,6 +88,7 @@ class ClaudeCodeLines:
             yield self._make_line("user", message.id, message, message={"role": "user", "content": content}, **more)
 
     def _call(self, call: Any) -> Line:
+        """A call in Claude Code's format, which needs arguments that are an object."""
         try:
             arguments = msgspec.json.decode(call.arguments or "{}")
         except msgspec.DecodeError:
@@ -127,6 +128,7 @@ class ClaudeCodeLines:
         yield self._make_line("user", f"{change.id}-summary", None, message=inner, isCompactSummary=True)
 
     def _make_line(self, kind: str, name: str, of: Message | None, **more: Any) -> Line:
+        """A line with the fields that all have, chained to the line before. Secrets are masked, except in what was imported."""
         if of and of.seq > self._state.imported:
             more = {key: masked_json(value) for key, value in more.items()}
         parent, self._tip = self._tip, self._uuid(name)
@@ -155,6 +157,7 @@ def _blocks(message: Message) -> list[Line]:
 
 
 def _block(part: Part) -> Line:
+    """A part in Claude Code's format."""
     match part:
         case Image(url=url) if url.startswith("data:") and (data := from_data_url(url)):
             source = {"type": "base64", "media_type": f"image/{kind_of(data)}", "data": url.partition(",")[2]}

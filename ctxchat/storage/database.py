@@ -197,6 +197,7 @@ class Database:
             index.drop_index(self._connection)
 
     def _write_reserve_file(self) -> None:
+        """Write a file that is deleted when the disk is full, so that the last entries can still be written."""
         with contextlib.suppress(OSError):
             reserve = self.folder / RESERVE_FILE
             if not reserve.exists() and shutil.disk_usage(self.folder).free > 4 * _RESERVE_FILE_BYTES:
@@ -204,6 +205,7 @@ class Database:
 
     @contextlib.contextmanager
     def _foreign_keys(self, checked: bool) -> Generator[None]:
+        """A context in which foreign keys are not checked, unless `checked`."""
         if checked:
             yield
             return
@@ -274,6 +276,7 @@ class Database:
         return faults_found
 
     def _index_sound(self) -> bool:
+        """Whether the search index is undamaged."""
         try:
             with self.transaction() as connection:
                 index.verify(connection)
@@ -393,6 +396,7 @@ class Database:
         return self._migrated(_connect(Path(self._copy.name) / FILE), migrations)
 
     def _backup_before(self, number: int) -> Path:
+        """Copy the database before the migration to version `number`; only the newest such copies are kept."""
         stamp = self.now().replace(":", "").replace("-", "")
         copy = self.backup(f"v{number}-{stamp}.db")
         for old in sorted(copy.parent.glob("v*.db"), key=lambda p: p.stat().st_mtime)[:-MAX_BACKUPS]:

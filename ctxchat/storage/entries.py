@@ -225,6 +225,7 @@ class _Writer:
         self._count_compactions()
 
     def _undo(self, change: str) -> None:
+        """Mark a compaction as undone in the rows for lists."""
         self._flush()
         sql = "SELECT before - after FROM compactions WHERE session = ? AND id = ? AND NOT undone"
         freed = self._connection.execute(sql, (self._session, change)).fetchone()
@@ -249,6 +250,7 @@ class _Writer:
         return self._place_by_id
 
     def _flush(self) -> None:
+        """Write the rows that were collected."""
         execute = self._connection.executemany
         execute("INSERT INTO journal (session, seq, at, body) VALUES (?, ?, ?, ?)", self._entries)
         execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?)", self._groups)
@@ -271,6 +273,7 @@ def _positions(groups: Iterable[str], places: Mapping[str, int]) -> Runs | None:
 
 
 def _pack(record: Changed, covers: tuple[Runs, ...], places: Mapping[str, int]) -> Packed:
+    """A change with its groups as runs of positions, as it is stored."""
     replace = msgspec.structs.replace
     change = replace(record.change, edits=tuple(replace(edit, covers=()) for edit in record.change.edits))
     folded = _positions(change.record.folded, places) if change.record else None
@@ -293,6 +296,7 @@ def decode(seq: int, body: bytes, groups: Callable[[], Sequence[str]]) -> Record
 
 
 def _unpack(packed: Packed, groups: Sequence[str]) -> Changed:
+    """The change that `_pack` made this of; `groups` are the ids of the session's groups by position."""
     replace = msgspec.structs.replace
     change = packed.change
     edits = tuple(

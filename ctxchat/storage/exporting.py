@@ -80,6 +80,7 @@ def with_images(database: Database, session: str, groups: Sequence[Group]) -> tu
 
 
 def _with_images(folder: Path, group: Group) -> Group:
+    """The group with its stored images as data URLs; those whose file is gone become a text."""
     paths = {path for message in group.messages for path in stored_in(message)}
     if not paths:
         return group
@@ -130,6 +131,7 @@ def _view_line(item: Item) -> dict[str, Any]:
 
 
 def _extras(message: Message) -> dict[str, Any]:
+    """The fields of an exported message that OpenAI's format does not have."""
     extras: dict[str, Any] = {"at": message.at} if message.at else {}
     if message.reasoning and message.reasoning.text:
         extras["reasoning_content"] = message.reasoning.text

@@ -75,6 +75,7 @@ def _from_sqlite(error: sqlite3.Error, path: Path, alone: bool) -> StorageError:
 
 
 def _from_system(error: OSError, path: Path) -> StorageError:
+    """An error of the file system as a StorageError."""
     if error.errno in _FULL:
         return _full(path)
     if error.errno in _REFUSED:
@@ -107,6 +108,7 @@ def _no_locks(path: Path) -> StorageError:
 
 
 def _refused(path: Path) -> StorageError:
+    """The error for a path that must not be written."""
     return NotWritable(
         f"{path} cannot be opened for writing.",
         "Give yourself write permission, or set CTXCHAT_DATA_DIR to another folder.",

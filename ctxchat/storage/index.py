@@ -331,6 +331,7 @@ def remove_row(connection: sqlite3.Connection, row: object) -> None:
 
 
 def _insert(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
+    """Add messages to the index, as words and as stems."""
     words, stems = _INSERTS
     for row, text, role, tools in rows:
         connection.execute(words, (row, apart(text)))
@@ -390,6 +391,7 @@ def _lost_changes(connection: sqlite3.Connection, folder: Path) -> int:
 
 
 def _has_fts5(connection: sqlite3.Connection) -> bool:
+    """Whether this SQLite has the full-text search FTS5."""
     try:
         connection.execute("CREATE VIRTUAL TABLE temp.probe USING fts5(x)")
         connection.execute("DROP TABLE temp.probe")
@@ -399,6 +401,7 @@ def _has_fts5(connection: sqlite3.Connection) -> bool:
 
 
 def _open(connection: sqlite3.Connection, path: Path, mode: str) -> None:
+    """Attach the index's file to a connection."""
     connection.execute("ATTACH ? AS fts", (f"file:{quote(str(path.resolve()))}?mode={mode}",))
     connection.execute("PRAGMA fts.secure_delete = FAST")
     connection.execute("PRAGMA fts.synchronous = NORMAL")  # what a power cut destroys is rebuilt

@@ -71,6 +71,7 @@ class Journal:
         await self._database.run(self._release)
 
     def _release(self) -> None:
+        """Release the lock; a session in which nothing was said is deleted, unless it is to be kept."""
         try:
             with suppress(StorageError):  # then the empty session stays
                 if not self._keep_empty:
@@ -125,6 +126,7 @@ def open_journal(database: Database, session: str, keep_empty: bool = False) -> 
 
 
 def _opened(database: Database, session: str, lock: private_files.Lock, keep_empty: bool) -> Opened:
+    """A session whose lock is held, loaded, with its repairs written."""
     loaded = loading.load_state(database, session, owned=True)
     if loaded.repairs:
         sessions.append(database, session, *loaded.repairs, clear=True)

@@ -120,6 +120,7 @@ def _title(state: SessionState) -> str:
 
 
 def _message(message: Message, place: str, *, note: bool = False) -> str:
+    """A message as Markdown, below a heading."""
     mark = ", interrupted" if message.interrupted else ""
     of = f" of `{message.name or message.call_id}`" if message.role == "tool" else ""
     parts = [f"## {'Note' if note else _WHO[message.role]}{of} ({place}{mark})"]

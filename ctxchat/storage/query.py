@@ -85,6 +85,7 @@ def phrase(term: str) -> str:
 
 
 def _units(term: str, languages: Sequence[str]) -> Iterator[Unit]:
+    """The words of a term, with their stems."""
     for name in _QUERY_WORD.findall(term):
         if not _RUN.fullmatch(name):
             for word in forms(name, ""):
@@ -123,6 +124,7 @@ def split_filters(query: str, scope: Scope, now: datetime) -> tuple[str, Scope]:
 
 
 def _field(name: str, value: str, now: datetime) -> dict[str, str]:
+    """A filter of a query as a field of `Scope`. Raises UsageError for an invalid value."""
     if name == "who":
         if value.lower() not in _WHO:
             raise UsageError(f"who:{value} is nobody.", "Give who:me, who:agent, who:tool or who:system.")

@@ -51,6 +51,7 @@ def repair(folder: Path, progress: Progress = lambda done, of: None) -> Repaired
 
 
 def _replace(database: Database, folder: Path, progress: Progress) -> Path:
+    """Build a new database from what can be read of the old one, and put it in its place. Returns the path of the old one."""
     stamp = database.now().replace(":", "").replace("-", "")
     with tempfile.TemporaryDirectory(prefix=".repair-", dir=folder) as place:
         _rebuild(database, Path(place), progress)
@@ -164,6 +165,7 @@ def _restore_columns(connection: sqlite3.Connection, row: SessionRow, used: int)
 
 
 def _copy_table(old: Database, connection: sqlite3.Connection, table: str, columns: str) -> None:
+    """Copy all rows of a table that can be read."""
     marks = ", ".join("?" for _ in columns.split(","))
     connection.executemany(
         f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})", list(around.rows(old.query, columns, table))

@@ -72,6 +72,7 @@ class SalvageSource:
         return by_place
 
     def _group_by_place(self) -> dict[int, list[tuple[Any, ...]]]:
+        """The readable messages by the position of their group."""
         self._by_place = {}
         for place, *row in readable_messages(self._database.query, self._keys, self._session):
             self._by_place.setdefault(place, []).append(tuple(row))

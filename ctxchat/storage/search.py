@@ -224,6 +224,7 @@ class _Search(_Scan):
         return self._matching("search", " AND ".join(map(phrase, wanted)), 4 * _MAX_ROWS) if wanted else None
 
     def _matching(self, table: str, expression: str, many: int) -> set[int]:
+        """The row ids of at most `many` messages, the newest, that match an expression of FTS5 in a table of the index."""
         sql = (
             f"SELECT rowid FROM fts.{table} WHERE {table} MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?"
         )

@@ -86,6 +86,7 @@ def _first(text: str, pattern: re.Pattern[str], near: int) -> int | None:
 
 
 def _mark(line: str, pattern: re.Pattern[str], marks: tuple[str, str]) -> str:
+    """The line with `marks` around each match, regardless of accents."""
     pieces: list[str] = []
     last = 0
     for match in pattern.finditer(fold(line)):

@@ -113,6 +113,8 @@ class Compactor:
         return cold and conversation.options.auto_cold == "compact" and self._prefetch.prepared is not None
 
     async def _automatic(self, request: CompactionRequest, emit: Emit, *, inside: bool = False) -> CompactionRecord:
+        """Run a compaction that started by itself, and tell the policy how it ended. A cancel before anything changed counts as
+        the person's stop."""
         changes = self._conversation.ledger.changes
         try:
             record = await self._perform(request, emit)
@@ -242,6 +244,7 @@ class Compactor:
         await self._prefetch.close()
 
     async def _perform(self, request: CompactionRequest, emit: Emit) -> CompactionRecord:
+        """Run a compaction; after a successful one, put in force the settings that waited for it."""
         await self.planner.refresh_inputs()  # a preview may have been open for long
         options, summariser = self.planner.options(), self.planner.summariser
         complete = partial(self._completed, emit=emit)

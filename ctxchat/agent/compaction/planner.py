@@ -171,6 +171,8 @@ class Planner:
         return await asyncio.to_thread(self._by_code, self._snapshot())
 
     def _by_code(self, snapshot: PlanningSnapshot) -> Plan | None:
+        """A plan without a summary for a small window: the one that shortens results, where it leaves enough room for the
+        conversation to grow up to the trigger. Else None."""
         budget, raw, strategy = snapshot.budget, snapshot.view.raw, self._conversation.options.strategy
         pipeline = self._registry(self.options()).get(strategy)
         if budget.limit > MAX_SMALL_LIMIT or not raw or not isinstance(pipeline, Pipeline):
@@ -237,6 +239,8 @@ class Planner:
         return tuple(msgspec.structs.replace(f, edited=edits_in(f.text, edited[f.path])) for f in known.values())
 
     def _usual(self, name: str, snapshot: PlanningSnapshot, floor: int | None = None) -> Plan | None:
+        """The plan of a strategy that keeps as many recent messages as it can while reaching the target, from `keep_recent` down
+        to `floor`; the one that leaves least where none reaches it."""
         keep = self._conversation.options.keep_recent
         floor = self._conversation.options.emergency_floor if floor is None else floor
         best = self._plan(name, self.options(), snapshot)
@@ -258,6 +262,7 @@ class Planner:
         return clip_kept(basis, strategy, plan, snapshot.budget)
 
     def _strategy(self, name: str, options: PlanOptions) -> Strategy:
+        """The strategy of this name. Raises UsageError where there is none."""
         registry = self._registry(options)
         if name not in registry:
             raise UsageError(f"There is no strategy {name!r}.", f"There are: {', '.join(sorted(registry))}.")
@@ -268,6 +273,7 @@ class Planner:
         return msgspec.structs.replace(plan, target=snapshot.budget.target) if plan else None
 
     def _snapshot(self, target: float | None = None) -> PlanningSnapshot:
+        """The state to plan with, taken from the conversation now."""
         conversation = self._conversation
         return PlanningSnapshot(
             conversation.view,

@@ -87,6 +87,7 @@ class AutoCompactPolicy:
         self._use(self._conversation.backoff.reset())
 
     def _use(self, backoff: Backoff) -> None:
+        """Put another back-off in force, and journal what of it outlives a restart."""
         conversation = self._conversation
         if backoff.saved_state != conversation.backoff.saved_state:
             conversation.write_later(backoff.saved_state)

@@ -201,6 +201,7 @@ class CompactionRun:
         return record
 
     async def _end_without_change(self, outcome: Outcome, detail: str) -> CompactionRecord:
+        """Journal the record of a compaction that changed nothing, and return it."""
         record = self._record(outcome, detail)
         await self._conversation.write_or_owe(CompactionFinished(record))
         self._conversation.remeasured()  # for the cost

@@ -292,6 +292,8 @@ def _reads(part: Part) -> bool:
 
 
 def _free(part: Part) -> bool:
+    """True for a part that only reads, inside the workspace, and at no guarded place; a part that only runs others is what these
+    are."""
     if part.guarded:
         return False
     return (part.reads and part.inside) or (

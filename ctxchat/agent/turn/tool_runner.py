@@ -125,6 +125,8 @@ class Batch:
         return all(reads or stage in fine for stage, reads in before)
 
     def _may_run(self, place: int) -> bool:
+        """True where a call may start: a reading one beside other reading ones, any other alone and once all before it are
+        over."""
         running = [reads for stage, reads in zip(self._stages, self._reads, strict=True) if stage is Stage.RUNNING]
         if self._reads[place]:
             return all(running) and self._settled_before(place)
@@ -459,6 +461,7 @@ class ToolRunner:
         return (resolved,)
 
     def _find(self, call: ToolCall) -> ToolPort:
+        """The tool of a call. Raises ToolError where it is not on offer."""
         tool = self._tools.get(call.name) if call.name in self.names else None
         if call.name == CALL_TOOL and self._servers is not None:
             raise ToolError(f"{CALL_TOOL} needs `name`, the name of a tool, and `arguments`, an object.")
@@ -468,6 +471,7 @@ class ToolRunner:
         return tool
 
     def _arguments(self, call: ToolCall, spec: ToolSpec) -> dict[str, object]:
+        """The arguments of a call as an object. Raises ToolError where they are none or lack a required one."""
         arguments = fields_of(call.arguments)
         if arguments is None:
             raise ToolError(
@@ -544,6 +548,7 @@ class ToolRunner:
         return files
 
     async def _tell_changes(self, files: WorkspaceFiles, job: RunnableCall, news: News) -> None:
+        """Emit which files a call has changed, with a warning about those that are too large to be brought back."""
         try:
             name, changes, unnamed = await files.end_call()
         except CtxchatError as problem:
@@ -593,6 +598,7 @@ def finished(outcome: CallOutcome, shown: str, tokens: int, spilled: str) -> Too
 
 
 def _question(call: ToolCall, access_request: AccessRequest, rules: tuple[str, ...]) -> ApprovalRequested:
+    """The event that asks the person about a call."""
     return ApprovalRequested(
         call_id=call.id,
         name=call.name,

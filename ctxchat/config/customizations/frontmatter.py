@@ -50,6 +50,7 @@ def _fields(head: str) -> dict[str, Any]:
 
 
 def _texts(value: Any) -> Any:
+    """A value of YAML as a text, a boolean or a list of texts; None for others."""
     if isinstance(value, str):
         return _scalar(value)
     # Deeper values are left out: through references a few lines can hold the same list a billion times.

@@ -384,6 +384,7 @@ class _Shown:
 
 
 def _view_texts(view: View) -> Iterator[str]:
+    """The texts of a view in which facts are looked for, with folded paths written out."""
     for item in view.items:
         yield item.message.text
         yield from unfolded(item.message.text)
@@ -393,6 +394,7 @@ def _view_texts(view: View) -> Iterator[str]:
 
 
 def _is_shown(fact: Fact, shown: _Shown) -> bool:
+    """True where a fact stands in the shown texts; of a number both its name and its value."""
     key = plain(fact.key)
     if key.endswith(CUT) or (fact.kind == "command" and CUT in key):
         key = key.partition(CUT)[0].rpartition(" ")[0] or key  # the last word may be cut

@@ -56,6 +56,7 @@ def troubles(output: str) -> Iterator[str]:
 
 
 def _tells(line: str) -> bool:
+    """True for a line that reports an error."""
     placed = _PLACED.match(line)
     found = _ERROR.search(line) or _NAMED.match(line) or (placed and (placed["column"] or _WORD.search(line)))
     return bool(found) and not any(

@@ -454,6 +454,7 @@ def _is_path(text: str) -> bool:
 
 
 def _scanned(text: str) -> str:
+    """The part of a text that is searched for facts: of a long one the beginning and the end; without control sequences."""
     if len(text) > _MAX_SCANNED_CHARS * 3 // 2:  # cut between words, since half a path or number would be a false fact
         text = (
             f"{_WHOLE_HEAD.sub('', text[:_MAX_SCANNED_CHARS])}\n{_WHOLE_TAIL.sub('', text[-_MAX_SCANNED_CHARS // 2 :])}"

@@ -46,6 +46,7 @@ def ranked(facts: Iterable[Fact]) -> dict[FactKind, list[Fact]]:
 
 
 def _by_turns(facts: Sequence[Fact]) -> list[Fact]:
+    """The facts of one kind in the order described at `ranked`."""
     less = {f for f in facts if f.kind == "number" and _ALONE.fullmatch(f.key)}
     worth = {
         f: SPEAKERS[f.by] + log2(f.turns) - later - _BARE_NUMBER_PENALTY * (f in less) for f, later in _later(facts)

@@ -254,6 +254,7 @@ def _block(kind: FactKind, facts: Sequence[Fact]) -> str:
 
 
 def _fact_line(fact: Fact) -> str:
+    """A fact as an item of the list."""
     if fact.kind != "command":
         return line_of(fact)
     often = f" ×{fact.times}" if fact.times > 1 else ""
@@ -264,6 +265,7 @@ def _fact_line(fact: Fact) -> str:
 
 
 def _by_folder(commands: Iterable[Fact]) -> Iterator[str]:
+    """Commands, joined by the folder they ran in."""
     folders: defaultdict[str, list[str]] = defaultdict(list)
     for fact in commands:
         folders[_split(fact)[0]].append(_fact_line(fact))
@@ -272,6 +274,7 @@ def _by_folder(commands: Iterable[Fact]) -> Iterator[str]:
 
 
 def _folded(facts: Iterable[Fact]) -> Iterator[str]:
+    """Paths, those of one folder joined: `src/{a.py, b.py}`."""
     folders: defaultdict[str, list[str]] = defaultdict(list)
     for fact in facts:
         folder, name = _split(fact)
@@ -284,6 +287,7 @@ def _folded(facts: Iterable[Fact]) -> Iterator[str]:
 
 
 def _by_file(facts: Iterable[Fact]) -> Iterator[str]:
+    """Symbols, joined by their file."""
     files: defaultdict[str, list[str]] = defaultdict(list)
     for fact in facts:
         files[fact.value].append(fact.key)

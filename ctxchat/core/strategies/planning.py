@@ -128,6 +128,7 @@ class Basis:
         return {m.seq: m for name in entry.covers for m in self.ledger.group(name).messages}
 
     def _cut(self) -> int:
+        """The index of the first entry that is kept for being recent: `keep_recent` messages, summaries not counted."""
         kept = 0
         for place in range(len(self.entries) - 1, -1, -1):
             if kept >= self.options.keep_recent:
