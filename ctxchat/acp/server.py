@@ -252,7 +252,7 @@ class EditorAgent:
         from ctxchat.acp.updates import config
 
         opened = self._session(session_id)
-        opened.session.permissions.mode = mode_of(mode_id)
+        await opened.session.setup.choose_mode(mode_of(mode_id))
         self._start(opened.tell(config(self._options(session_id))))
         return SetSessionModeResponse()
 
@@ -267,7 +267,7 @@ class EditorAgent:
         opened = self._session(session_id)
         session = opened.session
         if config_id == MODE:
-            session.permissions.mode = mode_of(str(value))
+            await session.setup.choose_mode(mode_of(str(value)))
             self._start(opened.tell(updates.mode(session.permissions.mode)))
         elif config_id == MODEL:
             await session.setup.switch_model(str(value))

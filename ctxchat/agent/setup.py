@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
@@ -18,10 +19,10 @@ from ctxchat.agent.session_config import Configure, SessionConfig, next_model
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.session_parts import SessionParts
 from ctxchat.core.context_usage import ContextUsage
-from ctxchat.core.errors import CtxchatError, UsageError
-from ctxchat.core.journal import AgentChosen, EffortChosen, ModelChosen, SetupDeferred
+from ctxchat.core.errors import CtxchatError, StorageError, UsageError
+from ctxchat.core.journal import AgentChosen, EffortChosen, ModeChosen, ModelChosen, SetupDeferred
 from ctxchat.core.options import Options
-from ctxchat.core.permissions import Rule
+from ctxchat.core.permissions import Mode, Rule
 from ctxchat.core.ports import ModelPort, ToolOutput
 from ctxchat.core.prompt_files import FilledPrompt, PromptFile, named_arguments, skill_text
 
@@ -91,6 +92,16 @@ class Setup:
         self.check_level(level)
         async with self._lock.alone():
             await self._conversation.write(EffortChosen(level), *self._put_off_no_more("effort"))
+
+    async def choose_mode(self, mode: Mode) -> None:
+        """Use this permission mode from now on, also where the session is opened again, but for `all`."""
+        self._tool_runner.approvals.mode = mode
+        if not self._lock.read_only:
+            self._conversation.write_later(ModeChosen(mode))
+        if not (self._lock.read_only or self._lock.busy):  # during a turn it is written with what comes next
+            async with self._lock.alone():
+                with suppress(StorageError):
+                    await self._conversation.flush()
 
     def check_level(self, level: str) -> None:
         """Raises UsageError for a level of effort that the model does not have."""
@@ -309,6 +320,7 @@ class Setup:
         self._late, self._config = False, after
         if after.mode != before.mode:
             approvals.mode = after.mode
+            self._conversation.write_later(ModeChosen(""))
         approvals.rules = after.rules
         self._hooks.use(after.hooks)
         if after.serving != before.serving:

@@ -31,14 +31,14 @@ from ctxchat.bootstrap.hooks import HookCommands
 from ctxchat.bootstrap.model_choice import Overrides, price, settings_of
 from ctxchat.bootstrap.recall import Recollection
 from ctxchat.bootstrap.remembered import StoredDayTotal, StoredModelKnowledge
-from ctxchat.bootstrap.session_settings import Configuring, remembered
+from ctxchat.bootstrap.session_settings import Configuring, remembered, remembered_mode
 from ctxchat.bootstrap.shared import Shared, SystemClock, masked_record
 from ctxchat.config import paths
 from ctxchat.config.rules import add_rules
 from ctxchat.core.errors import CtxchatError, SessionBusy, StorageError, UsageError
 from ctxchat.core.events import Stamped
 from ctxchat.core.head import ToolSpec
-from ctxchat.core.journal import AgentChosen, ModelChosen, SessionState
+from ctxchat.core.journal import AgentChosen, ModeChosen, ModelChosen, SessionState
 from ctxchat.core.memos import memos_of
 from ctxchat.core.permissions import Rule
 from ctxchat.core.ports import EditorFiles, JournalPort, ModelPort, ToolPort
@@ -247,6 +247,9 @@ class Opening:
         await asyncio.to_thread(model.stated)  # the first call reads the large model catalogue
         settings = self._configuring.settings(agent)[0]
         mode = settings.permissions.mode
+        if not (shared.flags.permissions or stored.journal.read_only):
+            mode, mode_notices = remembered_mode(mode, state.mode, interactive=self._interactive)
+            agent_notices += mode_notices
         caller = self._caller
         approvals = (
             caller.approvals
@@ -270,6 +273,8 @@ class Opening:
         if not self._notices and (state.model, state.address) != (model.name, model.address):
             chosen = ModelChosen(model.name, model.address)  # it continues with this model even if the settings change
             conversation.write_later(chosen)
+        if state.mode == "all" != approvals.mode:
+            conversation.write_later(ModeChosen(""))  # said once
         if state.agent is None and settings.agents and not state.ledger.groups:
             conversation.write_later(AgentChosen(config.agent))
         files_now = ReadNow(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -14,6 +14,7 @@ from ctxchat.agent.compaction.summariser import ModelSummariser
 from ctxchat.agent.prompts import prompt
 from ctxchat.agent.session_config import SessionConfig
 from ctxchat.agent.spending_budget import UNLIMITED
+from ctxchat.agent.turn.permissions import stricter
 from ctxchat.bootstrap.extensions import Extensions
 from ctxchat.bootstrap.flags import in_force, unknown_tools
 from ctxchat.bootstrap.hooks import hooks_of
@@ -37,7 +38,7 @@ from ctxchat.core.compilers import (
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.limits import SpendingLimits
 from ctxchat.core.options import Options
-from ctxchat.core.permissions import Rule, parse_rule
+from ctxchat.core.permissions import Mode, Rule, parse_rule
 from ctxchat.core.ports import ContextProvider, ModelPort, Summariser, ToolLimits
 from ctxchat.core.prompt_files import PromptFile, skill_text
 from ctxchat.core.tokens import TokenCounter
@@ -270,6 +271,19 @@ def remembered(configuring: Configuring, agent: str | None) -> tuple[str | None,
     except UsageError as gone:
         return None, (f"{gone.text} This session goes on as the usual one. /agent shows those there are.",)
     return agent, ()
+
+
+def remembered_mode(usual: Mode, chosen: Mode | Literal[""], *, interactive: bool) -> tuple[Mode, tuple[str, ...]]:
+    """The permission mode in which a stored session is opened, and what to say of it: the one `chosen` in it, in place of the
+    `usual` one of the settings. `all` never comes back, and where nobody can be asked nothing that allows more."""
+    if not chosen or chosen == usual:
+        return usual, ()
+    if chosen == "all":
+        return usual, (f"Mode all does not come back by itself: the session goes on in mode {usual}. Choose it again.",)
+    if not interactive and stricter(usual, chosen) == usual:
+        more = f"Mode {chosen}, chosen in this session, allows more than {usual} and nobody can be asked here: not in force."
+        return usual, (more,)
+    return chosen, (f"Mode {chosen}, as it was chosen in this session.",)
 
 
 def _instructions(own: AgentSettings, prompts: Sequence[PromptFile]) -> str:

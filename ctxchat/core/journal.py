@@ -20,6 +20,7 @@ from ctxchat.core.head import Head
 from ctxchat.core.hooks import Tally
 from ctxchat.core.ledger import Change, DeferredKind, Ledger
 from ctxchat.core.messages import Group, Message
+from ctxchat.core.permissions import Mode
 from ctxchat.core.prefix_break import PrefixBreak
 from ctxchat.core.prefix_guard import SentPrefix
 from ctxchat.core.prepared import Prepared
@@ -197,6 +198,13 @@ class EffortChosen(msgspec.Struct, frozen=True, tag="effort_chosen"):
     effort: str
 
 
+class ModeChosen(msgspec.Struct, frozen=True, tag="mode_chosen"):
+    """Entry: the session continues in this permission mode; empty for that of the settings. Mode `all` is written down, too, but
+    is not in force when the session is opened again."""
+
+    mode: Mode | Literal[""]
+
+
 class HookFired(msgspec.Struct, frozen=True, tag="hook_fired"):
     """Entry: a hook that has a cooldown or a limit acted in this turn."""
 
@@ -241,6 +249,7 @@ Record = (
     | ModelChosen
     | AgentChosen
     | EffortChosen
+    | ModeChosen
     | HookFired
     | Spent
     | PrefixRead
@@ -319,6 +328,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     undone: tuple[Change, ...] = ()
     agent: str | None = None
     effort: str = ""
+    mode: Mode | Literal[""] = ""
     continues: str = ""
     refused_tools: dict[str, tuple[str, ...]] = {}
     reduced_tools: dict[str, tuple[str, ...]] = {}
@@ -423,6 +433,8 @@ def step(ledger: Ledger, state: SessionState, record: Record) -> tuple[Ledger, S
         case Checkpoint():
             known = any(c.id == record.id for c in state.checkpoints)
             return ledger, state if known else replace(state, checkpoints=(*state.checkpoints, record))
+        case ModeChosen(mode=mode):
+            return ledger, replace(state, mode=mode)
         case HookFired(hook=hook, turn=turn):
             return ledger, replace(state, hooks={**state.hooks, hook: state.hooks.get(hook, Tally()).count_turn(turn)})
 

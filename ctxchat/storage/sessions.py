@@ -23,6 +23,7 @@ from ctxchat.core.journal import (
     Continues,
     Deferred,
     EffortChosen,
+    ModeChosen,
     ModelChosen,
     Named,
     Record,
@@ -359,14 +360,15 @@ def _numbered_title(database: Database, title: str, *forms: str) -> str:
 
 
 def hand_off(database: Database, session: str, title: str = "") -> str:
-    """Create a session that continues the work of another, with its model, agent, effort and folder and no messages; its id.
-    Without a title it is called `Part 2 of …`."""
+    """Create a session that continues the work of another, with its model, agent, effort, mode and folder, but no messages;
+    returns its id. Without a title it is called `Part 2 of …`."""
     source, state = row(database, session), loading.load_state(database, session).state
     title = title or _numbered_title(database, source.title, "Part {} of")
     records: list[Record] = [Continues(session), Named(title)]
     records += [ModelChosen(state.model, state.address)] if state.model else []
     records += [AgentChosen(state.agent)] if state.agent is not None else []
     records += [EffortChosen(state.effort)] if state.effort else []
+    records += [ModeChosen(state.mode)] if state.mode else []
     return create(database, title=title, model=source.model, parent=session, folder=source.folder, records=records)
 
 

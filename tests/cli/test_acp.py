@@ -257,6 +257,69 @@ async def test_a_session_in_which_nothing_was_said_is_there_and_one_that_is_not_
             assert "> " in other.text(), "that it is open elsewhere is said at once"
 
 
+async def test_a_mode_is_kept_with_its_session_but_for_the_one_in_which_nothing_asks(harbour: Home) -> None:
+    here = str(harbour.work)
+    async with editing(harbour) as editor:
+        session = await begun(editor, harbour.work)
+        await editor.say(session, "hello")
+        await editor.agent.set_session_mode(session_id=session, mode_id="plan")
+    for chosen, comes, said in (
+        ("auto-edit", "plan", "Mode plan,"),
+        ("all", "auto-edit", "auto-edit,"),
+        ("", "ask", "all"),
+    ):
+        async with editing(harbour) as editor:
+            opened = await editor.agent.resume_session(cwd=here, session_id=session, mcp_servers=[])
+            assert opened.modes and opened.modes.current_mode_id == comes and said in editor.text()
+            if chosen:
+                await editor.agent.set_config_option(config_id="mode", session_id=session, value=chosen)
+
+
+async def test_acpx_begins_lists_goes_on_refuses_and_cancels_each_in_a_process_of_its_own(harbour: Home) -> None:
+    """What acpx 0.19 sends, in its order: each of its commands starts the agent anew."""
+    able = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
+    here = str(harbour.work)
+    script = [
+        calls(call("read_file", path="README.md"), call("write_file", "call_2", path="a.txt", content="a\n")),
+        says("Written."),
+        calls(call("write_file", "call_3", path="b.txt", content="b\n")),
+    ]
+    with serving(script) as double:
+        options = model_options(double)
+        async with editing(harbour, *options, able=able) as editor:  # sessions new
+            session = await begun(editor, harbour.work)
+        async with editing(harbour, *options, able=able) as editor:  # sessions list, of all folders
+            rows = (await editor.agent.list_sessions()).sessions
+            assert [(row.session_id, row.cwd, row.title) for row in rows] == [(session, here, None)]
+        async with editing(harbour, *options, able=able) as editor:  # "write it down"
+            await editor.agent.resume_session(cwd=here, session_id=session, mcp_servers=[])
+            assert await editor.say(session, "write it down") == "end_turn"
+            ended = [u for u in editor.of("tool_call_update") if u.get("status") == "completed"]
+            diff = [each for u in ended for each in u["content"] if each["type"] == "diff"]
+            assert diff == [{"type": "diff", "path": str(harbour.work / "a.txt"), "newText": "a\n"}]
+            assert {kind for kind, _, _ in editor.files} == {"read", "write"} and len(
+                editor.of("agent_message_chunk")
+            ) <= 4
+            for mode_id, code in (("read-only", 0), ("yolo", -32602)):  # set-mode
+                try:
+                    await editor.agent.set_session_mode(session_id=session, mode_id=mode_id)
+                    assert not code
+                except RequestError as refused:
+                    assert refused.code == code
+            await editor.agent.set_session_mode(session_id=session, mode_id="ask")
+            editor.answer = lambda options: "never"
+            turn = asyncio.create_task(editor.say(session, "another one"))
+            await editor.until(lambda: len(editor.asked) == 2)
+            await editor.agent.cancel(session_id=session)  # cancel
+            assert await turn == "cancelled" and not (harbour.work / "b.txt").exists()
+            await editor.agent.close_session(session_id=session)  # sessions close
+        async with editing(harbour, *options, able=able) as editor:  # sessions history
+            await editor.agent.load_session(cwd=here, session_id=session, mcp_servers=[])
+            assert editor.text("user_message_chunk") == "write it downanother one"
+            statuses = {u["toolCallId"]: u["status"] for u in editor.of("tool_call_update")}
+            assert statuses == {"call_1": "completed", "call_2": "completed", "call_3": "failed"}
+
+
 async def test_the_models_of_the_server_that_is_given_are_listed_and_asked_there(harbour: Home) -> None:
     listed = {"data": [{"id": name} for name in ("double", "other", "embed-small")]}
     with serving([says("I am the other one.")], pages={"/v1/models": listed}) as double:

@@ -32,7 +32,7 @@ from ctxchat.core.journal import Changed, Deferred, SessionState, SetupDeferred,
 from ctxchat.core.ledger import Change, DeferredKind, Edit, Ledger
 from ctxchat.core.messages import Group, Image, Message, Part, Text, attached
 from ctxchat.core.options import Options
-from ctxchat.core.permissions import Answer
+from ctxchat.core.permissions import Answer, Mode
 from ctxchat.core.ports import PersonCommands
 from ctxchat.core.record import CompactionRecord, FactCount, SideUsage
 from ctxchat.core.search import Hit, Scope
@@ -205,6 +205,9 @@ class FakeSession:
 
     async def choose_effort(self, level: str) -> None:
         self.effort = level
+
+    async def choose_mode(self, mode: Mode) -> None:
+        self.permissions.mode = mode
 
     @property
     def compaction(self) -> Self:

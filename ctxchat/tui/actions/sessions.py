@@ -174,11 +174,11 @@ async def mode(app: CtxchatApp, argument: str = "") -> None:
     wanted = MODES[MODES.index(argument) if argument else (MODES.index(before) + 1) % len(MODES)]
     if wanted == "all" != before:
         if not argument:  # the key goes on round: what stands at the composer while it asks is what a no leaves
-            session.permissions.mode = MODES[0]
+            await session.setup.choose_mode(MODES[0])
             app.chat.show_header()
         if not await app.ask(Confirm(NOTHING_ASKS, danger="Mode all?")):
             return
-    session.permissions.mode = wanted
+    await session.setup.choose_mode(wanted)
     app.chat.show_header()
 
 
