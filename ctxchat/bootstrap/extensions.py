@@ -1,8 +1,8 @@
-"""What installed packages add, by entry point: tools, context providers, transforms, and strategies beside the built-in ones.
+"""Loads what installed packages add, by entry point: tools, context providers, transforms and strategies.
 
-An entry is a callable. `ctxchat.tools`: nothing in, a ToolPort out. `ctxchat.providers`: the workspace's path in, a
-ContextProvider out. `ctxchat.transforms`: nothing in, a Transform out. `ctxchat.strategies`: PlanOptions in, a Strategy out.
-A faulty one is named and left out.
+An entry is a function. `ctxchat.tools`: takes nothing, returns a ToolPort. `ctxchat.providers`: takes the workspace's path,
+returns a ContextProvider. `ctxchat.transforms`: takes nothing, returns a Transform. `ctxchat.strategies`: takes PlanOptions,
+returns a Strategy. A faulty one is reported and left out.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def with_plugins(plugins: Plugins | None = None) -> Registry:
 
 
 class Extensions:
-    """Loaded when first asked for. `problems` are sentences about those that were left out."""
+    """The plug-ins of one session, loaded when first needed. `problems` are sentences about those that were left out."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
@@ -57,7 +57,7 @@ class Extensions:
     def make_all(
         self, group: Group, make: Callable[[Callable[..., Any]], Any], names: Sequence[str] | None = None
     ) -> dict[str, Any]:
-        """What the factories of a group make, by name; only of those that are named, where any are."""
+        """The objects that the functions of a group make, by name; only the named ones, if `names` is given."""
         found = load_plugins(group)
         self.problems += found.problems
         made: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What the command line says, as a value, and the settings in force with it."""
+"""The options of the command line as a value, and the settings in force with them."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def settings_from(flags: Flags, workspace: Path) -> effective.Loaded:
 
 
 def in_force(settings: Settings, flags: Flags, name: str | None = None) -> tuple[Settings, AgentSettings]:
-    """The settings for an agent (None: the one the settings name; empty: the usual one), and what is its alone. The one resolver:
-    whoever needs the settings of an agent asks here.
+    """The settings for an agent (None: the one that the settings name; empty: the usual one), and its own settings alone. Whoever
+    needs the settings of an agent asks here.
 
     Raises UsageError for an unknown name.
     """
@@ -58,6 +58,6 @@ def in_force(settings: Settings, flags: Flags, name: str | None = None) -> tuple
 
 
 def unknown_tools(agent: AgentSettings, there: list[str]) -> list[str]:
-    """A sentence for each tool the agent names that nobody offers."""
+    """A sentence for each tool that the agent names and that does not exist."""
     missing = [name for name in agent.tools or () if not any(is_listed(tool, [name]) for tool in there)]
     return [f"The agent's tool {name} is left out: there is no tool of that name." for name in missing]

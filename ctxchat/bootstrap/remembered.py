@@ -1,5 +1,5 @@
-"""What the store remembers from one start to the next beside sessions: what was learned about models, and what a person was asked
-or told once."""
+"""Keeps in the store what is remembered between starts beside sessions: what was learned about models, the day's spending, and
+which questions a person was asked once."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ctxchat.storage.database import Database
 
 
 class StoredModelKnowledge:
-    """Fulfils `agent.model_knowledge.ModelKnowledgeStore`, a row a model. A store that refuses costs an estimate its precision,
-    nothing else."""
+    """Implements `agent.model_knowledge.ModelKnowledgeStore`, with a row for each model. If the store fails, only the precision
+    of estimates is lost."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def load(self, model: str) -> Known:
-        """What is known; nothing where it cannot be read."""
+        """What is known of a model; nothing if it cannot be read."""
         try:
             found = self._database.remembered(f"model:{model}")
             return msgspec.json.decode(found, type=Known) if found else Known()
@@ -32,25 +32,25 @@ class StoredModelKnowledge:
             return Known()
 
     async def save(self, model: str, known: Known) -> None:
-        """Keep it."""
+        """Store what is known of a model."""
         with suppress(StorageError):
             await self._database.run(self._database.remember, f"model:{model}", msgspec.json.encode(known).decode())
 
 
 class StoredDayTotal:
-    """Fulfils `agent.spending_budget.DayTotal`: one sum a day in the store, counted up by all programs that use it."""
+    """Implements `agent.spending_budget.DayTotal`: one sum for each day in the store, shared by all programs that use it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def today(self) -> float:
-        """US dollars; 0 where it cannot be read."""
+        """The day's sum in US dollars; 0 if it cannot be read."""
         with suppress(StorageError):
             return float(await self._database.run(self._database.remembered, _day_key()) or 0.0)
         return 0.0
 
     async def add(self, usd: float) -> float:
-        """Count this in; the sum then. What cannot be written is not counted."""
+        """Add to the day's sum, and return the new sum. If that cannot be written, it is not counted."""
 
         def count_up(connection: sqlite3.Connection) -> float:
             key = _day_key()
@@ -81,8 +81,8 @@ _TOLD = "told that there is no model"
 async def first_look(
     model: str, database: Database, discover: Callable[[], Awaitable[Sequence[FoundModel]]]
 ) -> FirstLook:
-    """What to ask, or to say, once each: the header names the offline assistant from then on. `model` is the one that is set;
-    where there is one, nothing. Where nothing was found the next start looks anew."""
+    """The question or note to show at the start if no `model` is set, once each: afterwards the header names the offline
+    assistant. If no model was found, the next start searches again."""
     if model or _is_remembered(database, _ASKED):
         return FirstLook()
     found = offers(await discover())

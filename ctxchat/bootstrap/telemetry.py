@@ -66,7 +66,8 @@ class Telemetry:
         self._metrics = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
 
     def of_session(self, agent: str, above: SpanWriter | None = None) -> SpanWriter:
-        """Whom a session is to tell its events; a sub-agent's are a part of the turn that its caller tells `above`."""
+        """The listener for a session's events; a sub-agent's events become a part of the turn that is open in `above`, its
+        caller's listener."""
         return SpanWriter(
             self._traces.get_tracer("ctxchat", __version__),
             self._metrics.get_meter("ctxchat", __version__),
@@ -94,7 +95,7 @@ class SpanWriter:
         self._since = 0  # when the model call under way can have begun, in nanoseconds
 
     def __call__(self, stamped: Stamped) -> None:
-        """One event."""
+        """Take one event."""
         match event := stamped.event:
             case TurnStarted():
                 self._end_turn()

@@ -1,4 +1,4 @@
-"""What a program knows before anything is opened or asked: its folder, the sandbox. Quick to import."""
+"""Finds the workspace folder and the sandbox, which are needed before anything else. Quick to import."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ctxchat.tools.sandbox import Sandbox, find_sandbox
 
 
 def workspace_of(given: str) -> Path:
-    """The folder to work in, resolved. Raises UsageError when it is none."""
+    """The folder to work in, resolved. Raises UsageError if it is no folder."""
     try:
         folder = paths.expanded(given) if given else Path.cwd()
     except FileNotFoundError as gone:
@@ -22,7 +22,7 @@ def workspace_of(given: str) -> Path:
 
 
 def sandbox_of(settings: Settings, workspace: Path) -> Sandbox:
-    """What shell commands run in; tried out, which takes some ten milliseconds."""
+    """The sandbox that shell commands run in; tests it, which takes some ten milliseconds."""
     if not settings.permissions.sandbox:
         return Sandbox()
     data = paths.data_dir()
