@@ -20,8 +20,8 @@ from ctxchat.core.automatic import Automatic
 from ctxchat.core.backoff import Backoff
 from ctxchat.core.budget import Budget, Window, make_budget, working_limit
 from ctxchat.core.cache import Beginning, CacheRules, cache_state, found_beginnings, marked_lengths
-from ctxchat.core.cache_state import CacheState
-from ctxchat.core.calibration import Anchor, Mix, total
+from ctxchat.core.cache_state import CacheState, HeldPrefix
+from ctxchat.core.calibration import Anchor, Mix
 from ctxchat.core.clip import clip
 from ctxchat.core.context_usage import (
     BUDGET,
@@ -164,6 +164,7 @@ class Conversation(JournalWriter):
         self._prices: ModelPrices | None = None
         self._rules = CacheRules()
         self._held: tuple[Beginning, ...] = ()  # beginnings of the next request that its server keeps
+        self._counted: Anchor | None = None  # the server's count of the view's beginning
         self.knowledge = knowledge
         self.counter = knowledge.counter
 
@@ -424,12 +425,19 @@ class Conversation(JournalWriter):
         miss, prefill = notes.cache_miss, notes.prefill
         return msgspec.structs.replace(measured, sent=sent, broke=broke, cache_miss=miss, prefill=prefill)
 
+    def _count_of(self, view: View, held: Sequence[HeldPrefix]) -> Anchor | None:
+        """The server's count of the longest of the prefixes `held` of a view that it counted; None without one."""
+        known = max((each for each in held if not each.estimated), key=lambda each: each.length, default=None)
+        return (
+            Anchor(known.tokens, view.kinds_of_prefix(known.length), view.changes, self.model.name) if known else None
+        )
+
     def _share(self, length: int) -> float:
         """The share (0 to 1) of the next request's tokens in its first `length` messages, tools counting as the first, as its
         server is known to count; the fixed overhead of a request is taken to be for its tools."""
         known, view = self.knowledge.calibration, self.view
-        begun = total((Mix(tools=sum(view.tool_tokens)), *(item.kinds for item in view.items[: length - 1])))
-        return min(1.0, known.estimate_request(begun) / max(1, known.estimate_request(view.kinds)))
+        part = known.estimate_request(view.kinds_of_prefix(length))
+        return min(1.0, part / max(1, known.estimate_request(view.kinds)))
 
     def _bound_thoughts(self, broke: PrefixBreak) -> tuple[int, int] | None:
         """The range of message numbers whose reasoning stands behind the first difference; None where there is no reasoning."""
@@ -519,6 +527,7 @@ class Conversation(JournalWriter):
         self._breaks = self._prefix_guard.check(model, request)
         held = self._prefix_guard.held_part(model, request, self.state.held.get(model, ()))
         self._held = found_beginnings(view, held, self._rules)
+        self._counted = self._count_of(view, held)
         self.context_usage = self.measured()
         return self.context_usage
 
@@ -552,7 +561,12 @@ class Conversation(JournalWriter):
 
     def expected(self, view: View, compactions: int, anchor: Anchor | None = None) -> ContextUsage:
         """The gauge that `view` would show after `compactions`: an estimate, unless a server counted it earlier (`anchor`)."""
-        counting = msgspec.structs.replace(self._counting, anchor=anchor, scale=self.as_counted)
+        scale = 1.0 if anchor else self.as_counted
+        if anchor is None:
+            name = self.model.name
+            held = self._prefix_guard.held_part(name, self._request_of(view), self.state.held.get(name, ()))
+            anchor = self._count_of(view, held)
+        counting = msgspec.structs.replace(self._counting, anchor=anchor, scale=scale)
         return measure(view, self.budget, counting, past=Past(compactions=compactions), automatic=self.automatic)
 
     @property
@@ -621,7 +635,6 @@ class Conversation(JournalWriter):
             known=bool(state.held.get(name)),
             rules=self._rules,
             prices=self._prices,
-            reply=state.replied,
             prefill=state.prefill.get(name, 0.0),
             broke=state.cache_breaks[-1] if state.cache_breaks else None,
         )
@@ -644,7 +657,10 @@ class Conversation(JournalWriter):
     @property
     def _counting(self) -> Counting:
         knowledge = self.knowledge
-        return Counting(self.model.name, knowledge.calibration, knowledge.anchor, self._price, self.state.scale)
+        anchor = knowledge.anchor
+        if anchor is None or anchor.passes != self.view.changes:
+            anchor = self._counted
+        return Counting(self.model.name, knowledge.calibration, anchor, self._price, self.state.scale)
 
     @property
     def _price(self) -> TokenPrice:

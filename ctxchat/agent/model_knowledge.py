@@ -80,7 +80,7 @@ class ModelKnowledge:
         self._known = known
         self.model = model
         self._stated = model.stated()
-        self.counter = TokenCounter(model.count, model.count_image)
+        self.counter = TokenCounter(model.count, model.count_image, model.takes_back)
         self.claimed: Window | None = None
         self._sampled = Calibration()
         self._doubted = False

@@ -18,13 +18,16 @@ from ctxchat.agent.model_knowledge import ModelKnowledge
 from ctxchat.agent.session_config import Configure, SessionConfig, next_model
 from ctxchat.agent.session_lock import SessionLock
 from ctxchat.agent.session_parts import SessionParts
+from ctxchat.core.cache_state import NextCall
 from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import CtxchatError, StorageError, UsageError
 from ctxchat.core.journal import AgentChosen, EffortChosen, ModeChosen, ModelChosen, SetupDeferred
 from ctxchat.core.options import Options
 from ctxchat.core.permissions import Mode, Rule
 from ctxchat.core.ports import ModelPort, ToolOutput
+from ctxchat.core.prices import next_cost
 from ctxchat.core.prompt_files import FilledPrompt, PromptFile, named_arguments, skill_text
+from ctxchat.core.times import epoch
 
 LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """Levels of effort by the names that providers use. A model whose own levels are unknown is taken to have all of them."""
@@ -152,15 +155,31 @@ class Setup:
     async def switch_model(self, name: str) -> ContextUsage:
         """Switch to another model. What does not fit its window is compacted before the next request, or by `make_room`. Raises
         UsageError for a model that cannot be opened."""
-        self.doubted.discard(name)
         model = self._config.open_model(name)
-        after = await self._config_of(self.agent, model.name)
         async with self._lock.alone():
-            await self._conversation.write(ModelChosen(model.name, model.address))
-            await self._conversation.knowledge.remember()
-            self.use(await self._conversation.learned_of(model))
-            self._compactor.policy.start_over()
-            return await self._exchanged(after)
+            await self._conversation.write(*self._put_off_no_more("model"))
+            await self._answer_with(model)
+            return await self._conversation.refresh()
+
+    async def _answer_with(self, model: ModelPort) -> None:
+        self.doubted.discard(model.name)
+        after = await self._config_of(self.agent, model.name)
+        await self._conversation.write(ModelChosen(model.name, model.address))
+        await self._conversation.knowledge.remember()
+        self.use(await self._conversation.learned_of(model))
+        self._compactor.policy.start_over()
+        await self._exchange(after)
+
+    async def price_with(self, name: str) -> NextCall:
+        """What the next request takes with model `name`, which has read nothing of the conversation; nothing where its server
+        still holds some of it. Raises UsageError for a model that cannot be opened."""
+        model, conversation = self._config.open_model(name), self._conversation
+        if any(epoch(conversation.clock.now()) < each.until for each in conversation.state.held.get(model.name, ())):
+            return NextCall()
+        prices = await asyncio.to_thread(model.prices)
+        long_life = model.cache_rules(lasting=self._config.lasting).long
+        used = conversation.context_usage.used
+        return NextCall(next_cost(prices, 0, used, long_life=long_life) if prices else None)
 
     async def switch_agent(self, name: str) -> ContextUsage:
         """Switch to another agent; empty for the usual one. Raises UsageError for an unknown one, or if its model cannot be
@@ -201,13 +220,15 @@ class Setup:
 
     async def defer_setup(self, **changed: Any) -> SetupDeferred:
         """Set or clear what waits for the next compaction. `changed` holds fields of `SetupDeferred`, None to clear one; returns
-        all that waits now. Raises UsageError for an unknown agent or level of effort, and like `SessionLock.alone` where nothing
-        may be written."""
+        all that waits now. Raises UsageError for an unknown agent or level of effort or a model that cannot be opened, and like
+        `SessionLock.alone` where nothing may be written."""
         record = msgspec.structs.replace(self.deferred, **changed)
         if record.agent is not None:
             await self._config_of(record.agent, self._conversation.model.name)
-        if record.effort:
+        if record.effort and record.model is None:
             self.check_level(record.effort)
+        if record.model is not None:
+            self._config.open_model(record.model)
         if self._lock.under_way:
             self._conversation.apply_now_write_later(record)
             return record
@@ -215,7 +236,7 @@ class Setup:
             await self._conversation.write(record)
         return record
 
-    def _put_off_no_more(self, field: Literal["agent", "effort"]) -> tuple[SetupDeferred, ...]:
+    def _put_off_no_more(self, field: Literal["agent", "effort", "model"]) -> tuple[SetupDeferred, ...]:
         waits = getattr(self.deferred, field) is not None
         return (msgspec.structs.replace(self.deferred, **{field: None}),) if waits else ()
 
@@ -240,6 +261,11 @@ class Setup:
         except UsageError as problem:
             waiting, gone = msgspec.structs.replace(waiting, agent=None), f" {problem}"
             await self._exchange(await self._config_now())
+        if waiting.model is not None:
+            try:
+                await self._answer_with(self._config.open_model(waiting.model))
+            except UsageError as problem:
+                waiting, gone = msgspec.structs.replace(waiting, model=None), f"{gone} {problem}"
         await conversation.renew_head()
         await conversation.refresh()
         return f"In force with this compaction: {waiting.words}.{gone}" if waiting else gone.strip()

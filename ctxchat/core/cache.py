@@ -163,17 +163,16 @@ def cache_state(
     known: bool,
     rules: CacheRules,
     prices: ModelPrices | None,
-    reply: int,
     prefill: float,
     broke: CacheBreak | None,
 ) -> CacheState:
     """The cache state for a next request of `used` tokens, of which a server has the prefixes `held`, the longest first. `known`:
-    some earlier request left something in the cache. `reply` is the length of the last reply in tokens, `prefill` the speed
-    (tokens a second) at which a local server reads a prompt, 0 where unknown."""
+    some earlier request left something in the cache. `prefill` is the speed (tokens a second) at which a local server reads a
+    prompt, 0 where unknown."""
 
     def next_call(warm: int) -> NextCall:
         new = max(0, used - warm)
-        usd = next_cost(prices, warm, new, reply, long_life=rules.long) if prices else None
+        usd = next_cost(prices, warm, new, long_life=rules.long) if prices else None
         return NextCall(usd, new / prefill if prefill else None)
 
     holds: list[Hold] = []

@@ -33,8 +33,8 @@ class HeldPrefix(msgspec.Struct, frozen=True):
 
 
 class NextCall(msgspec.Struct, frozen=True):
-    """What the next request takes: its cost in US dollars, with a reply as long as the last one, and the seconds in which a local
-    server reads the prompt. None where unknown."""
+    """What the next request takes before its reply, whose length nobody knows: its cost in US dollars, and the seconds in which a
+    local server reads the prompt. None where unknown."""
 
     usd: float | None = None
     seconds: float | None = None

@@ -140,12 +140,18 @@ def used_tokens(
     mix: Mix, passes: int, calibration: Calibration, anchor: Anchor | None, scale: float = 1.0
 ) -> tuple[int, float]:
     """Tokens in use, and by how many that may be wrong: the server's last count (`anchor`) plus a corrected estimate of what was
-    added since, or an estimate of everything where there is no count of a view with the same number of changes (`passes`)."""
+    added since, or an estimate of everything where there is no count of a view with the same number of changes (`passes`). The
+    estimates are multiplied by `scale`, and may be wrong by as much more as that makes of them: what the server counted and we
+    did not may have gone."""
     if anchor is None or anchor.passes != passes:
-        return round(calibration.estimate_request(mix) * scale), calibration.error(mix, whole=True) * scale
+        whole = calibration.estimate_request(mix)
+        return round(whole * scale), calibration.error(mix, whole=True) * scale + abs(scale - 1) * whole
     grown = mix - anchor.mix
-    error = calibration.error(grown) if grown != Mix() else 0.0
-    return max(0, anchor.tokens + calibration.part(grown)), error
+    if grown == NO_MIX:
+        return anchor.tokens, 0.0
+    part = calibration.part(grown)
+    error = calibration.error(grown) * scale + abs((scale - 1) * part)
+    return max(0, anchor.tokens + round(part * scale)), error
 
 
 def parts_of(

@@ -104,21 +104,23 @@ class Deferred(msgspec.Struct, frozen=True, tag="deferred", omit_defaults=True):
 class SetupDeferred(msgspec.Struct, frozen=True, tag="setup_deferred", omit_defaults=True):
     """Entry: settings that the person changed and that apply to this conversation only from its next compaction on, since they
     change the prefix of its requests. `settings` maps the key of each such option to the old value, which stays in use until
-    then; `agent` and `effort` are the ones to switch to. Replaces every earlier entry of this type."""
+    then; `model`, `agent` and `effort` are the ones to switch to. Replaces every earlier entry of this type."""
 
     settings: dict[str, Any] = {}
     agent: str | None = None
     effort: str | None = None
+    model: str | None = None
 
     def __bool__(self) -> bool:
         return bool(self.words)
 
     @property
     def words(self) -> str:
-        """The deferred settings on one line: `agent reviewer, effort high, tools.web`; empty where there are none."""
+        """The deferred settings on one line: `model a/b, agent reviewer, effort high, tools.web`; empty where there are none."""
+        model = [] if self.model is None else [f"model {self.model}"]
         agent = [] if self.agent is None else [f"agent {self.agent}" if self.agent else "the usual agent"]
         effort = [] if self.effort is None else [f"effort {self.effort or 'as the settings say'}"]
-        return ", ".join([*agent, *effort, *self.settings])
+        return ", ".join([*model, *agent, *effort, *self.settings])
 
 
 class HeadSet(msgspec.Struct, frozen=True, tag="head_set", omit_defaults=True):
@@ -302,7 +304,7 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     Others: `agent` is None where none was ever chosen; `refused_tools` are those a model is not offered, `reduced_tools` those
     whose arguments are described to it in words, both by model; `hooks` is how often hooks with a limit acted, by name;
     `checkpoints` are changes to files; `imported` is the number of the last message that came from a file, 0 for none;
-    `continues` is the id of the session handed off to this one; `replied` the tokens of the last reply; `spending` the cost by
+    `continues` is the id of the session handed off to this one; `spending` the cost by
     purpose; `skipped` are the entries that did not fit, in words.
     """
 
@@ -339,7 +341,6 @@ class SessionState(msgspec.Struct, frozen=True, omit_defaults=True):
     held: dict[str, tuple[HeldPrefix, ...]] = {}
     prefill: dict[str, float] = {}
     cache_breaks: tuple[CacheBreak, ...] = ()
-    replied: int = 0
     spending: Spending = Spending()
     prepared: Prepared | None = None
     deferred: dict[str, DeferredKind] = {}
@@ -464,8 +465,8 @@ def _other_view(state: SessionState, before: Ledger, after: Ledger, scale: float
     if state.anchor:
         newest = [(ids, anchor) for ids, anchor in counted.items() if ids != _ids(before)][1 - MAX_COUNTED_VIEWS :]
         counted = {**dict(newest), _ids(before): state.anchor}
-    state = msgspec.structs.replace(state, counted=counted, scale=_sane(scale), cut=0)
-    return msgspec.structs.replace(state, anchor=state.counted_of(after))
+    anchor = counted.get(_ids(after))
+    return msgspec.structs.replace(state, counted=counted, anchor=anchor, scale=1.0 if anchor else _sane(scale), cut=0)
 
 
 def _ids(ledger: Ledger) -> tuple[str, ...]:
@@ -492,7 +493,6 @@ def _measured(state: SessionState, record: Measured) -> SessionState:
         cached=usage.cached if plausible else 0,
         cut=record.cut if plausible else 0,
         sent={**state.sent, record.sent.model: record.sent} if record.sent else state.sent,
-        replied=usage.completion if plausible else state.replied,
     )
 
 

@@ -110,11 +110,13 @@ class Received(msgspec.Struct, frozen=True, gc=False):
 
 class Reasoning(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The reasoning of a reply, as text. `received` is the whole reply as it came, reasoning included; it is kept here because it
-    is of use only together with the reasoning. Older records have `blocks` instead: only the signed reasoning, as JSON text."""
+    is of use only together with the reasoning. Older records have `blocks` instead: only the signed reasoning, as JSON text.
+    `tokens` is the server's count of the reasoning, of which `text` may be a summary or nothing; 0 where it tells none."""
 
     text: str
     blocks: str = ""
     received: Received | None = None
+    tokens: int = 0
 
     @property
     def signature(self) -> Reasoning | None:

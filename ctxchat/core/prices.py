@@ -61,16 +61,14 @@ def cost(prices: ModelPrices, usage: Usage) -> float:
     return (total + usage.completion * rates.output) / TOKENS_PER_PRICE
 
 
-def next_cost(
-    prices: ModelPrices, warm_tokens: int, new_tokens: int, reply_tokens: int, *, long_life: bool = False
-) -> float:
-    """The expected cost of the next call in US dollars: `warm_tokens` of its prompt are read from the provider's cache,
-    `new_tokens` are written to it (with the longer lifetime where `long_life`), and the reply has `reply_tokens`."""
+def next_cost(prices: ModelPrices, warm_tokens: int, new_tokens: int, *, long_life: bool = False) -> float:
+    """The cost of the prompt of the next call in US dollars: `warm_tokens` of it are read from the provider's cache, `new_tokens`
+    are written to it (with the longer lifetime where `long_life`)."""
     prompt = warm_tokens + new_tokens
     cacheable = prompt >= prices.least_cached
     usage = Usage(
         prompt,
-        reply_tokens,
+        0,
         cached=warm_tokens if cacheable else 0,
         written=new_tokens if cacheable else 0,
         written_long=new_tokens if cacheable and long_life else 0,

@@ -19,6 +19,9 @@ Count = Callable[[str], int]
 CountImage = Callable[[int, int], int]
 """A function from width and height in pixels to tokens; 0 for a model that takes no images and is shown a short text instead."""
 
+TakesBack = Callable[[Message], bool]
+"""A reply in, whether what was thought for it is sent to the model and read there."""
+
 MESSAGE_OVERHEAD_TOKENS = 4
 """Tokens of a message besides its text: role and delimiters (OpenAI's cookbook says 3 to 4)."""
 
@@ -57,13 +60,23 @@ def image_tokens(width: int, height: int) -> int:
     return 85 + 170 * max(1, tiles)
 
 
+HIDDEN_THOUGHT_RATIO = 1.5
+"""Where a server counted more thoughts than so many times what is readable of them, the rest was sent hidden."""
+
+MAX_THOUGHT_TOKENS = 1_000_000
+"""More tokens of thoughts than any reply has: a larger count is a mistake."""
+
+
 class TokenCounter:
     """Counts tokens with one function and remembers the counts of messages, which is its only state. The counts are raw: ours,
     not corrected by what a server counts."""
 
-    def __init__(self, count: Count = rough_count, image: CountImage = image_tokens) -> None:
+    def __init__(
+        self, count: Count = rough_count, image: CountImage = image_tokens, takes_back: TakesBack = lambda _: True
+    ) -> None:
         self._count = count
         self._image = image
+        self._takes_back = takes_back
         self._messages: dict[Message, Mix] = {}
         self._texts: dict[str, Mix] = {}
 
@@ -135,8 +148,9 @@ class TokenCounter:
             parts += map(self.part_mix, message.content)
         for call in message.calls:
             parts += (self.text_mix(call.name), self.text_mix(call.arguments))
-        if message.reasoning:
-            parts.append(self.text_mix(message.reasoning.text))
+        if message.reasoning and self._takes_back(message):
+            thought, counted = self.text_mix(message.reasoning.text), min(message.reasoning.tokens, MAX_THOUGHT_TOKENS)
+            parts.append(Mix(counted) if counted > HIDDEN_THOUGHT_RATIO * thought.raw else thought)
         return total(parts)
 
     def part(self, part: Text | Image | Opaque) -> int:

@@ -63,6 +63,10 @@ class View(msgspec.Struct, frozen=True, dict=True):
         """Our count by kind of text; all counted as words where the kinds are unknown."""
         return self.mix if self.mix.raw == self.raw else Mix(self.raw)
 
+    def kinds_of_prefix(self, length: int) -> Mix:
+        """Our count by kind of the first `length` messages, the tools counting as the first."""
+        return total((Mix(tools=sum(self.tool_tokens)), *(item.kinds for item in self.items[: length - 1])))
+
     def weights(self) -> dict[SectionName, int]:
         """Raw tokens by section; `reserved`, `free` and `draft` are 0 here."""
         totals: dict[SectionName, int] = dict.fromkeys(SECTIONS, 0)

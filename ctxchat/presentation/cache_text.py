@@ -46,11 +46,12 @@ def call_words(call: NextCall) -> str:
 
 
 def next_words(cache: CacheState, now: float) -> str:
-    """The cost of the next message: `next ≈ $0.03, cold $0.41`; empty where it is not known."""
+    """The cost of the next message, without its reply: `next ≈ $0.03 + reply, cold ≈ $0.41`; empty where it is not known."""
     hold, cold = cache.held_at(now), call_words(cache.cold)
+    reply = " + reply" if cold.removeprefix("<").startswith("$") else ""
     if hold and (warm := call_words(hold.next)):
-        return f"next {about(warm)}, cold {cold}"
-    return f"next {about(cold)}" if cold and cold != "$0" else ""
+        return f"next {about(warm)}{reply}, cold {about(cold)}"
+    return f"next {about(cold)}{reply}" if cold and cold != "$0" else ""
 
 
 def broke_words(cache: CacheState) -> str:
@@ -98,10 +99,11 @@ def cache_sentences(context_usage: ContextUsage, now: float) -> str:
         case _:
             said = ["Whether the server holds any of the next request is not known."]
     warm, cold = call_words(hold.next) if hold else "", call_words(cache.cold)
+    besides = "" if cache.cold.usd is None else "; its reply comes on top"
     if warm:
-        said.append(f"The next message takes about {warm}, and {cold} once it is cold.")
+        said.append(f"The next message takes about {warm}, and {cold} once it is cold{besides}.")
     elif cold:
-        said.append(f"The next message takes about {cold}.")
+        said.append(f"The next message takes about {cold}{besides}.")
     if context_usage.price_step:
         said.append(step_words(context_usage))
     if why := working_limit_words(context_usage):
@@ -189,13 +191,12 @@ def compacted_words(before: ContextUsage, after: int, change: PrefixRewrite, now
     return f"{words} {thoughts_words(change.thoughts)}".strip()
 
 
-def first_words(context_usage: ContextUsage, now: float) -> str:
-    """A sentence on the cost of the first message to a model that has read nothing of the conversation; empty if it is small, or
-    the server holds some of it."""
-    cold = context_usage.cache.cold
-    if context_usage.cache.held_at(now) or max((cold.usd or 0) / WORTH_USD, (cold.seconds or 0) / WORTH_SECONDS) < 1:
+def first_words(context_usage: ContextUsage, call: NextCall) -> str:
+    """A sentence on the cost of the first message (`call`) to a model that has read nothing of the conversation; empty if it is
+    small."""
+    if max((call.usd or 0) / WORTH_USD, (call.seconds or 0) / WORTH_SECONDS) < 1:
         return ""
-    return f"It reads all {short(context_usage.used)} tokens anew: the next message costs ≈ {call_words(cold)}."
+    return f"It reads all {short(context_usage.used)} tokens anew: the next message costs ≈ {call_words(call)}."
 
 
 def step_words(context_usage: ContextUsage) -> str:

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from ctxchat.agent.compaction.summariser import ModelSummariser
 from ctxchat.agent.session_config import SessionConfig
 from ctxchat.core.budget import Window
-from ctxchat.core.cache_state import CacheState
 from ctxchat.core.changes import rewind_change
+from ctxchat.core.context_usage import ContextUsage
 from ctxchat.core.errors import LedgerError
 from ctxchat.core.events import Usage
 from ctxchat.core.head import ContextBlock
 from ctxchat.core.journal import Changed, Record
 from ctxchat.core.options import Options
 from ctxchat.core.ports import ModelPiece, ModelRequest
-from ctxchat.core.prices import cost, next_cost
+from ctxchat.core.prices import cost
 from ctxchat.core.times import epoch, iso
 from ctxchat.models.client import ModelClient
 from ctxchat.models.direct import Connections, DirectTransport, server_of
@@ -36,6 +36,14 @@ from tests.examples import examples
 
 RULES = "measure before you believe. " * 300
 """A head that is long enough to be kept by itself."""
+
+
+HEAD_ERROR = 0.2
+"""The share by which the tokens of a head may be off that no server has counted by itself."""
+
+
+BAND_RATIO = 1.5
+"""How many times the gauge's error a price may be off."""
 
 
 class WallClock(StillClock):
@@ -57,7 +65,7 @@ class Watched(ModelClient):
         way = server_of(settings, {})
         assert way is not None
         super().__init__(settings, DirectTransport(settings, way, connections), lambda _: "key")
-        self.said: list[tuple[int, CacheState]] = []
+        self.said: list[tuple[int, ContextUsage]] = []
         self.server = server
         self.gauge: Any = None
 
@@ -66,7 +74,7 @@ class Watched(ModelClient):
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:  # type: ignore[override]
         if request.session:  # else it stands alone, and the gauge says nothing of it
-            self.said.append((len(self.server.exchanges), self.gauge().cache))
+            self.said.append((len(self.server.exchanges), self.gauge()))
         async for piece in super().stream(request):
             yield piece
 
@@ -139,7 +147,9 @@ class Life:
                     )
             case "rewind" if [g for g in groups if g.kind == "user"][1:]:
                 last = [g for g in groups if g.kind == "user"][-1]
-                await desk.conversation.write(Changed(rewind_change(desk.state.ledger, last.id, self.clock.now())))
+                await desk.conversation.write(
+                    Changed(rewind_change(desk.state.ledger, last.id, self.clock.now()), desk.conversation.as_counted)
+                )
                 await desk.session.measure()
             case "restart" | "lasting":
                 self.lasting ^= step == "lasting"
@@ -169,7 +179,7 @@ def answer(body: dict[str, Any]) -> Answer:
         return answers(thought("hm"), "More.", use("echo", text=f"again {left - 1}"))
     if "tool " in last and "tide" in last:
         return answers(thought("hm"), "I look.", use("echo", text="x" * 400), use("echo", text="y"))
-    return says("Seen.", think="well")
+    return says("Seen.", think="well, " * 120)  # hidden, and read again by the server
 
 
 async def live(server: StrictServer, clock: WallClock, names: Sequence[str], base: str, taken: Sequence[str]) -> int:
@@ -191,38 +201,42 @@ async def live(server: StrictServer, clock: WallClock, names: Sequence[str], bas
     )
     for model in models:
         seen = False
-        for place, said in model.said:
+        for place, told in model.said:
             if server.exchanges[place].refused:
                 continue
-            holds_true(said, model, server, place, when[place], seen=seen)
+            if "Write the record now." not in server.exchanges[place].raw.decode():  # that is no next message
+                holds_true(told, model, server, place, when[place], seen=seen)
             seen = True
     assert life.desk.folded() == life.desk.state
     return len(server.exchanges)
 
 
-def holds_true(said: CacheState, model: Watched, server: StrictServer, place: int, now: float, *, seen: bool) -> None:
-    exchange, warmth, hold = server.exchanges[place], said.warmth(now), said.held_at(now)
-    at = f"request {place}: {warmth}, {hold}, read {exchange.read} of {exchange.prompt}"
-    prices = model.prices()
-    assert prices is not None
+def holds_true(told: ContextUsage, model: Watched, server: StrictServer, place: int, now: float, *, seen: bool) -> None:
+    """What was said is what the server then read and charged; an estimate, within the error of the gauge."""
+    exchange, said = server.exchanges[place], told.cache
+    warmth, hold = said.warmth(now), said.held_at(now)
+    at = f"request {place}: {warmth}, {hold}, read {exchange.read} of {exchange.prompt}, thought {told.used} ±{told.band}"
     if not seen:
         assert warmth == "unknown", at
-        return
-    if warmth == "cold":
+    elif warmth == "cold":
         assert exchange.read == 0, at
     else:
         assert warmth == "warm" and hold and exchange.read > 0, at
         assert exchange.read == hold.tokens or (
-            hold.estimated and abs(exchange.read - hold.tokens) < 0.2 * hold.tokens
+            hold.estimated and abs(exchange.read - hold.tokens) < HEAD_ERROR * hold.tokens
         ), at
-    written = exchange.written
+    prices = model.prices()
+    assert prices is not None
     long = bool((exchange.usage.get("cache_creation") or {}).get("ephemeral_1h_input_tokens"))
+    written = exchange.written
     charged = cost(
         prices, Usage(exchange.prompt, 0, exchange.read, written=written, written_long=written if long else 0)
     )
-    assert charged == pytest.approx(
-        next_cost(prices, exchange.read, exchange.prompt - exchange.read, 0, long_life=long)
-    ), at
+    error = BAND_RATIO * told.band * told.used * told.price.written
+    if hold and hold.estimated:
+        error += HEAD_ERROR * hold.tokens * (told.price.written - told.price.cached)
+    expected = said.next_at(now).usd
+    assert expected == pytest.approx(charged, abs=error, rel=1e-6), at
 
 
 @examples(2, 300)

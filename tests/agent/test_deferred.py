@@ -91,6 +91,24 @@ async def test_another_agent_that_was_put_off_comes_with_the_compaction_in_the_m
     assert model.requests[-1].view.items[0] == model.requests[place].view.items[0], "one break"
 
 
+async def test_another_model_that_was_put_off_answers_from_the_compaction_on():
+    rounds = [calls(("echo", {"text": f"{n} {LONG * 9}"})) for n in range(9)]
+    window = Window(16_000, "configured")
+    old, new = ScriptedModel(rounds, window=window), ScriptedModel([says("Done.")], name="a/new", window=window)
+    desk = Desk(
+        old,
+        tools=[Echo()],
+        options=Options(keep_recent=2, prepare=False, min_messages=1, output_reserved=500),
+        summariser=Writer(),
+        others={"a/new": new},
+    )
+    await desk.session.setup.defer_setup(model="a/new")
+    told = await desk.say("go on")
+    assert any(e.text == "In force with this compaction: model a/new." for e in told if isinstance(e, Notice))
+    assert old.requests and new.requests and desk.state.model == "a/new" and desk.folded() == desk.state
+    assert not desk.session.setup.deferred
+
+
 async def test_an_agent_that_is_gone_when_its_compaction_comes_is_said():
     gone = UsageError("There is no agent reviewer.")
     config = Desk(ScriptedModel([])).config

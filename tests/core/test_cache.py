@@ -27,7 +27,7 @@ def sent(length: int, digest: str, minutes: float = 0.0, life: int = 300, head: 
 
 
 def state(held: tuple[HeldPrefix, ...], used: int = 10_000, **more: object) -> CacheState:
-    given = {"known": True, "rules": CacheRules(300), "prices": PRICES, "reply": 500, "prefill": 0.0}
+    given = {"known": True, "rules": CacheRules(300), "prices": PRICES, "prefill": 0.0}
     longest_first = sorted(held, key=lambda each: -each.length)
     found = [Beginning(each, f"m{each.length}") for each in longest_first]
     return cache_state(found, used=used, **given | {"broke": None} | more)  # type: ignore[arg-type]
@@ -86,13 +86,13 @@ def test_where_nothing_is_promised_what_was_read_last_time_is_probably_there() -
     assert held_after(held, sent(7, "b", 1, life=0), Usage(1_200, 1)) == (), "it did not read it"
 
 
-@given(st.integers(1, 400_000), st.integers(0, 400_000), st.integers(0, 9_000), st.booleans())
-def test_both_prices_are_those_of_the_calls(held: int, new: int, reply: int, long: bool) -> None:
+@given(st.integers(1, 400_000), st.integers(0, 400_000), st.booleans())
+def test_both_prices_are_those_of_the_calls(held: int, new: int, long: bool) -> None:
     part = HeldPrefix(5, "a", held, START + 300, 300)
-    told = state((part,), used=held + new, reply=reply, rules=CacheRules(300, long))
+    told = state((part,), used=held + new, rules=CacheRules(300, long))
     hold = told.held_at(START)
-    assert told.cold.usd == next_cost(PRICES, 0, held + new, reply, long_life=long)
-    assert hold and hold.next.usd == next_cost(PRICES, held, new, reply, long_life=long)
+    assert told.cold.usd == next_cost(PRICES, 0, held + new, long_life=long)
+    assert hold and hold.next.usd == next_cost(PRICES, held, new, long_life=long)
     assert told.cold.usd >= hold.next.usd  # type: ignore[operator]
 
 

@@ -63,20 +63,20 @@ def test_figures_that_do_not_fit_together_never_make_a_call_cheaper_than_its_cac
     assert cost(prices, odd) == pytest.approx(odd.prompt * prices.rates_at(odd.prompt).cached / 1e6)
 
 
-@given(model_prices(), TOKENS, TOKENS, TOKENS, st.booleans())
+@given(model_prices(), TOKENS, TOKENS, st.booleans())
 def test_a_warm_cache_never_makes_the_next_call_dearer(
-    prices: ModelPrices, warm: int, new: int, reply: int, long_life: bool
+    prices: ModelPrices, warm: int, new: int, long_life: bool
 ) -> None:
-    kept = next_cost(prices, warm, new, reply, long_life=long_life)
-    cold = next_cost(prices, 0, warm + new, reply, long_life=long_life)
+    kept = next_cost(prices, warm, new, long_life=long_life)
+    cold = next_cost(prices, 0, warm + new, long_life=long_life)
     assert kept <= cold * (1 + 1e-9)
 
 
-@given(model_prices(), TOKENS, TOKENS, st.integers(0, 100_000), TOKENS)
-def test_a_longer_prompt_is_never_cheaper(prices: ModelPrices, warm: int, new: int, more: int, reply: int) -> None:
+@given(model_prices(), TOKENS, TOKENS, st.integers(0, 100_000))
+def test_a_longer_prompt_is_never_cheaper(prices: ModelPrices, warm: int, new: int, more: int) -> None:
     least = prices.least_cached
     if warm + new >= least or warm + new + more < least:  # being kept costs something
-        assert next_cost(prices, warm, new, reply) <= next_cost(prices, warm, new + more, reply) * (1 + 1e-9)
+        assert next_cost(prices, warm, new) <= next_cost(prices, warm, new + more) * (1 + 1e-9)
 
 
 @given(model_prices(), st.data())
@@ -91,6 +91,6 @@ def test_a_step_holds_for_the_whole_prompt_once_it_is_passed(prices: ModelPrices
 
 def test_a_prompt_that_is_too_short_to_be_kept_is_neither_read_nor_written() -> None:
     prices = ModelPrices(Rates(10, 0, 1, 12.5, 20), least_cached=512)
-    assert next_cost(prices, 400, 100, 0) == pytest.approx(500 * 10 / 1e6)
-    assert next_cost(prices, 400, 112, 0) == pytest.approx((400 * 1 + 112 * 12.5) / 1e6)
-    assert next_cost(prices, 400, 112, 0, long_life=True) == pytest.approx((400 * 1 + 112 * 20) / 1e6)
+    assert next_cost(prices, 400, 100) == pytest.approx(500 * 10 / 1e6)
+    assert next_cost(prices, 400, 112) == pytest.approx((400 * 1 + 112 * 12.5) / 1e6)
+    assert next_cost(prices, 400, 112, long_life=True) == pytest.approx((400 * 1 + 112 * 20) / 1e6)

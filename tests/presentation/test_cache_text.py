@@ -48,11 +48,11 @@ def test_what_is_said_holds(cache: CacheState) -> None:
 def test_its_words() -> None:
     dollars = Hold(9_000, NOW + 41 * 60, next=NextCall(0.03))
     assert cache_lines(CacheState((dollars,), "cold", NextCall(0.41)), NOW) == (
-        "warm 41 min · next ≈ $0.03, cold $0.41",
+        "warm 41 min · next ≈ $0.03 + reply, cold ≈ $0.41",
     )
     probably = Hold(9_000, NOW + 60, False, next=NextCall(None, 0.6))
     assert cache_lines(CacheState((probably,), cold=NextCall(None, 21)), NOW) == (
-        "probably warm · next ≈ 1 s, cold 21 s",
+        "probably warm · next ≈ 1 s, cold ≈ 21 s",
     )
     assert cache_lines(CacheState(otherwise="cold"), NOW) == ("cold",)
     assert cache_lines(CacheState(), NOW) == ()
@@ -140,8 +140,6 @@ def test_what_the_next_message_takes_after_a_compaction() -> None:
 
 
 def test_a_model_that_has_read_nothing_is_told_with_what_the_next_message_takes() -> None:
-    dear = msgspec.structs.replace(FIGURES, cache=CacheState(otherwise="unknown", cold=NextCall(0.41)), used=100_000)
-    assert first_words(dear, NOW) == "It reads all 100.0k tokens anew: the next message costs ≈ $0.41."
-    held = msgspec.structs.replace(dear, cache=CacheState((Hold(90_000, NOW + 60),), "cold", NextCall(0.41)))
-    cheap = msgspec.structs.replace(dear, cache=CacheState(cold=NextCall(0.01)))
-    assert first_words(held, NOW) == first_words(cheap, NOW) == ""
+    used = msgspec.structs.replace(FIGURES, used=100_000)
+    assert first_words(used, NextCall(0.41)) == "It reads all 100.0k tokens anew: the next message costs ≈ $0.41."
+    assert first_words(used, NextCall(0.01)) == first_words(used, NextCall()) == ""

@@ -18,7 +18,7 @@ from ctxchat.agent.turn.approvals import Approvals
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.cache import rewrite
-from ctxchat.core.cache_state import NOTHING_KNOWN, PrefixRewrite
+from ctxchat.core.cache_state import NOTHING_KNOWN, NextCall, PrefixRewrite
 from ctxchat.core.calibration import Calibration, Mix
 from ctxchat.core.changes import UndoPreview, find_change, lost_facts_change, partial_undo, preview_undo, redo_change
 from ctxchat.core.context_usage import ContextUsage, Counting, Past, TokenPrice, measure
@@ -190,6 +190,11 @@ class FakeSession:
 
     def thoughts_lost_with(self, name: str) -> int:
         return self.thoughts_lost
+
+    read_by_another = NextCall()
+
+    async def price_with(self, name: str) -> NextCall:
+        return self.read_by_another
 
     @property
     def deferred(self) -> SetupDeferred:

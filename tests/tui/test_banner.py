@@ -149,9 +149,25 @@ async def test_another_model_is_said_with_the_reasoning_that_it_cannot_read(tmp_
     session.thoughts_lost = 3
     async with chatting(tmp_path, session, (140, 24)) as (app, pilot):
         await pilot.press(*"/model x/y", "enter")
-        await until(
-            pilot, lambda: "From here on x/y answers. The reasoning of 3 replies is not sent back" in words(app)
-        )
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        assert "The reasoning of 3 replies is not sent back" in words(app) and session.state.model != "x/y"
+        await pilot.press("w")
+        await until(pilot, lambda: "With the next compaction: model x/y." in words(app))
+        assert session.state.model != "x/y"
+        await pilot.press(*f"/model {session.context_usage.model}", "enter")
+        await until(pilot, lambda: not session.deferred)
+
+
+async def test_another_model_is_asked_about_with_its_price(tmp_path: Path) -> None:
+    session = FakeSession()
+    session.read_by_another = NextCall(0.41)
+    async with chatting(tmp_path, session, (140, 24)) as (app, pilot):
+        await pilot.press(*"/model x/y", "enter")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        assert "the next message costs ≈ $0.41" in words(app)
+        await pilot.press("n")
+        await until(pilot, lambda: not isinstance(app.screen, Confirm))
+        assert session.state.model != "x/y"
 
 
 async def test_an_agent_and_a_level_of_effort_can_come_with_the_next_compaction(tmp_path: Path) -> None:

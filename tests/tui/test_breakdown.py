@@ -159,13 +159,13 @@ async def test_the_cache_is_told_as_long_as_it_holds(width: int) -> None:
     app = PanelOnly(desk)
     async with app.run_test(size=(width, 60)):
         said = app.said("cache")
-        assert said.startswith("warm 41 min · next ≈ $0.03, cold $0.41\nbroke ") and said.endswith(
+        assert said.startswith("warm 41 min · next ≈ $0.03 + reply, cold ≈ $0.41\nbroke ") and said.endswith(
             "server files joined"
         )
         assert "◂ held up to here, warm 41 min" in app.said("legend")
         desk.cache = CacheState((Hold(20_000, time.time() - 1),), "cold", NextCall(0.41))
         app.query_one(Breakdown).show_breakdown(desk.context_usage, desk.view, desk.state)
-        assert app.said("cache") == "cold · next ≈ $0.41"
+        assert app.said("cache") == "cold · next ≈ $0.41 + reply"
         desk.cache = CacheState()
         app.query_one(Breakdown).show_breakdown(desk.context_usage, desk.view, desk.state)
         assert app.said("cache") == ""

@@ -76,12 +76,13 @@ class ArrivingReply:
         """The reply as a message; of an `interrupted` one what had arrived."""
         thought, answer = self._parted
         received = self.end.received if self.end else None
+        counted = self.end.usage.reasoning if self.end and self.end.usage and received else 0
         return Message(
             seq=seq,
             role="assistant",
             content=answer,
             calls=distinct(self.end.calls, seq) if self.end else (),
-            reasoning=Reasoning(thought, received=received) if thought or received else None,
+            reasoning=Reasoning(thought, received=received, tokens=counted) if thought or received else None,
             at=at,
             interrupted=interrupted,
         )

@@ -29,7 +29,11 @@ async def models(app: CtxchatApp, argument: str = "") -> None:
             'A server\'s address goes into the settings: [models."NAME"] api_base = "http://…".',
         )
     name = argument or await app.ask(ModelsScreen(app.services, session, app.settings_file, app.settings.model))
-    if isinstance(name, str) and name and name != session.context_usage.model:
+    if not isinstance(name, str) or not name:
+        pass
+    elif name == session.context_usage.model:
+        await put_off_no_more(app, "model")
+    elif await comes_now(app, f"{one_line(name, 80)} from now on?", by=name, model=name):
         await _switch(app, name)
     await app.chat.refresh_session()
 
@@ -109,7 +113,9 @@ async def _switch(app: CtxchatApp, name: str, more: str = "") -> None:
     context_usage = await setup.switch_model(name)
     app.chat.has_model()
     who = "the offline assistant" if name == OFFLINE else one_line(name, 80)
-    words = " ".join(filter(None, (f"From here on {who} answers.", first_words(context_usage, time()), lost, more)))
+    cache = context_usage.cache
+    price = "" if cache.held_at(time()) else first_words(context_usage, cache.cold)
+    words = " ".join(filter(None, (f"From here on {who} answers.", price, lost, more)))
     if app.chat.presenter.empty:
         app.chat.show_figures(context_usage)
         app.chat.announce(words, "info")

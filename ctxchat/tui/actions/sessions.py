@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from ctxchat.config import paths
 from ctxchat.core.errors import CtxchatError
 from ctxchat.core.permissions import Mode
-from ctxchat.presentation.cache_text import anew_words
+from ctxchat.presentation.cache_text import anew_words, first_words, thoughts_words
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.tools.mentions import mentions
 from ctxchat.tui.actions.importing import placed
@@ -125,7 +125,8 @@ async def agents(app: CtxchatApp, argument: str = "") -> None:
         return
     left = app.settings.all_agents.get(before)
     keeps_model = own.model == session.context_usage.model if own and own.model else not (left and left.model)
-    if keeps_model and not await comes_now(app, f"{who} now?", agent=name):
+    by = "" if keeps_model else (own and own.model) or app.settings.model
+    if not await comes_now(app, f"{who} now?", by=by, agent=name):
         return
     context_usage = await session.setup.switch_agent(name)
     app.chat.changed(context_usage, f"{who} goes on from here, with {context_usage.model}, {session.permissions.mode}.")
@@ -133,11 +134,15 @@ async def agents(app: CtxchatApp, argument: str = "") -> None:
         app.chat.notice("warning", notice)
 
 
-async def comes_now(app: CtxchatApp, question: str, **change: str) -> bool:
+async def comes_now(app: CtxchatApp, question: str, *, by: str = "", **change: str) -> bool:
     """Whether what has requests begin anew is to come now: asked with its price, where it has one; else it may be put off until
-    the next compaction (`Setup.defer_setup`)."""
+    the next compaction (`Setup.defer_setup`). Where another model answers then, `by` is its name."""
     session = app.controller.idle_session()
-    price = anew_words(session.context_usage, session.changes.rewrite_all(head=True), time())
+    if by:
+        words = first_words(session.context_usage, await session.setup.price_with(by))
+        price = " ".join(filter(None, (words, thoughts_words(session.setup.thoughts_lost_with(by)))))
+    else:
+        price = anew_words(session.context_usage, session.changes.rewrite_all(head=True), time())
     answer = not price or await app.ask(Confirm(f"{question}\n{price}", may_wait=True))
     if answer == "later":
         deferred = await session.setup.defer_setup(**change)
@@ -146,7 +151,7 @@ async def comes_now(app: CtxchatApp, question: str, **change: str) -> bool:
     return answer is True
 
 
-async def put_off_no_more(app: CtxchatApp, what: Literal["agent", "effort"]) -> None:
+async def put_off_no_more(app: CtxchatApp, what: Literal["agent", "effort", "model"]) -> None:
     """Go on as it is, where something else was to come with the next compaction."""
     setup = app.controller.idle_session().setup
     if getattr(setup.deferred, what) is not None:

@@ -54,11 +54,12 @@ PREFILL = "This model does not support assistant message prefill. The conversati
 
 @dataclass(frozen=True)
 class Signed:
-    """A thought that went out: itself as it was, all that stood before it, and the thought before it."""
+    """A thought that went out: itself as it was, all that stood before it, the thought before it, and which model had it."""
 
     block: Body
     prefix: str
     before: str
+    model: str
 
 
 class StrictClaude(StrictServer):
@@ -235,7 +236,9 @@ class StrictClaude(StrictServer):
         for place, block in enumerate(blocks):
             if block["type"] in THINKING:
                 signature = block.get("signature") or block["data"]
-                self._signed[signature] = Signed(block, _prefix(body, body["messages"], blocks[:place]), last or "")
+                self._signed[signature] = Signed(
+                    block, _prefix(body, body["messages"], blocks[:place]), last or "", body["model"]
+                )
                 last = signature
 
     # ── the cache ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -247,7 +250,8 @@ class StrictClaude(StrictServer):
         system = body.get("system") or []
         blocks += [{"type": "text", "text": system}] if isinstance(system, str) else system
         for message in body["messages"]:
-            blocks += [{**block, "role": message["role"]} for block in _loaded(_blocks(message), late)]
+            read = [block for block in _loaded(_blocks(message), late) if self._reads(body["model"], block)]
+            blocks += [{**block, "role": message["role"]} for block in read]
         marks = [(place, block["cache_control"]) for place, block in enumerate(blocks) if block.get("cache_control")]
         if body.get("cache_control"):
             marks.append((len(blocks) - 1, body["cache_control"]))
@@ -281,6 +285,11 @@ class StrictClaude(StrictServer):
                 "ephemeral_1h_input_tokens": written["1h"],
             },
         }
+
+    def _reads(self, model: str, block: Body) -> bool:
+        """Whether this is no thought that the model skips: those of 5.2 no other one reads."""
+        signed = self._signed.get(block.get("signature") or block.get("data") or "")
+        return signed is None or model == signed.model or not signed.model.endswith("5-2")
 
     def _found(self, blocks: Sequence[Body], places: Sequence[Place], mark: int) -> int | None:
         """The longest prefix that is held, at most 20 blocks before a mark; neighbouring calls, and results, count as one."""

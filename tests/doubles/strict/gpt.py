@@ -226,10 +226,10 @@ class StrictOpenAI(StrictServer):
             case Thought(text=text):
                 summary = [{"type": "summary_text", "text": text}] if summarised and text else []
                 item: Body = {"id": self.new_id("rs"), "type": "reasoning", "summary": summary}
-                return item | ({"encrypted_content": f"gAAAA{self.new_id('enc')}"} if told else {})
+                return item | ({"encrypted_content": f"gAAAA{self.new_id('enc')}-{weight(text)}"} if told else {})
             case Redacted():
                 return {"id": self.new_id("rs"), "type": "reasoning", "summary": []} | (
-                    {"encrypted_content": f"gAAAA{self.new_id('enc')}"} if told else {}
+                    {"encrypted_content": f"gAAAA{self.new_id('enc')}-1"} if told else {}
                 )
             case Said(text=text, phase=phase):
                 content = [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]
@@ -301,7 +301,7 @@ class StrictOpenAI(StrictServer):
 
     def _usage(self, exchange: Exchange, answer: Answer, output: Sequence[Body]) -> Body:
         thought = sum(weight(b.text) for b in answer.blocks if isinstance(b, Thought))
-        completion = weight(list(output)) + thought
+        completion = weight([item for item in output if item.get("type") != "reasoning"]) + thought
         exchange.usage = {
             "input_tokens": exchange.prompt,
             "input_tokens_details": {"cached_tokens": exchange.read, "cache_write_tokens": exchange.written},

@@ -1,10 +1,11 @@
 """What strict servers share: they listen, keep what came as bytes, refuse in words, and hold a cache of prefixes.
 
-A cache is a pure value over hashes, a clock that is handed in and tokens at four characters of JSON each.
+A cache is a pure value over hashes, a clock that is handed in and tokens as today's OpenAI models count them.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import json
@@ -17,6 +18,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from ctxchat.models.tokenizers import count_with
 from tests.doubles.loopback import LoopbackServer
 from tests.doubles.strict.script import Answer, Script, player
 
@@ -82,9 +84,37 @@ def appended(exchanges: Sequence[Exchange]) -> str:
     return ""
 
 
+TOKENS_A_BLOCK = 3
+
+_ENVELOPE = ("type", "role", "id", "call_id", "tool_use_id", "status", "signature", "cache_control")
+"""Fields that tell a server what a value is, and no model."""
+
+_count = functools.lru_cache(10_000)(count_with("o200k_base"))
+
+
 def weight(value: object) -> int:
-    """Tokens: four characters of JSON each."""
-    return max(1, len(json.dumps(value)) // 4)
+    """The tokens of what a model reads of a value, as OpenAI's count, and some for each value."""
+    return _count(_words(value)) + TOKENS_A_BLOCK
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, list):
+        return "\n".join(map(_words, value))
+    if not isinstance(value, dict):
+        return str(value)
+    match value:
+        case {"text": str(text)} | {"thinking": str(text)}:
+            return text
+        case {"encrypted_content": str(sealed)}:
+            return " hm" * int(sealed.rpartition("-")[2])  # as many tokens as the thought took
+        case {"name": name, "arguments": arguments} | {"name": name, "input": arguments}:
+            return f"{name} {arguments if isinstance(arguments, str) else json.dumps(arguments)}"
+        case {"content": content}:
+            return _words(content)
+        case {"output": output}:
+            return _words(output)
+        case _:
+            return json.dumps({name: inner for name, inner in value.items() if name not in _ENVELOPE})
 
 
 @dataclass(frozen=True)
