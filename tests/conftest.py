@@ -15,6 +15,9 @@ from hypothesis import HealthCheck, settings
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# What is imported and collected stays: nothing of it is garbage to search for, until all of it is there.
+gc.disable()
+
 # A run in the background is deaf to ctrl+c, and all that it starts would be.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -114,13 +114,15 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
 
     `driver` speaks to the terminal (None: Textual's own), `now` is a steadily rising count of seconds. `write_down` logs an
     unexpected exception and returns a sentence that says where; without it such an exception ends the app with a traceback.
-    `follow_interval` are the seconds between two imports of other agents' sessions, at least.
+    `follow_interval` are the seconds between two imports of other agents' sessions, at least; `follow_pause_factor` is how many
+    times as long as the last import the pause lasts, at least.
     """
 
     driver: Any = None
     now: Callable[[], float] = monotonic
     write_down: Callable[[Exception], str] | None = None
     follow_interval: float = FOLLOW_INTERVAL_S
+    follow_pause_factor: float = FOLLOW_PAUSE_FACTOR
 
 
 class CtxchatApp(InOrder):
@@ -232,7 +234,8 @@ class CtxchatApp(InOrder):
 
     async def _follow_others(self) -> None:
         seconds = await self._others.look()
-        self.set_timer(max(self._runtime.follow_interval, FOLLOW_PAUSE_FACTOR * seconds), self._bring_in)
+        pause = max(self._runtime.follow_interval, self._runtime.follow_pause_factor * seconds)
+        self.set_timer(pause, self._bring_in)
 
     async def action_quit(self) -> None:
         self.run_command(commands.BY_NAME["quit"])

@@ -49,8 +49,14 @@ async def until(pilot: Pilot[int], holds: Callable[[], object]) -> None:
     """Wait for it, however slow the machine; a minute is for what never comes."""
     async with asyncio.timeout(60):
         while not holds():
-            await pilot.pause(0.01)
+            await look_later(pilot)
         await pilot.pause()
+
+
+async def look_later(pilot: Pilot[int], seconds: float = 0.01) -> None:
+    """As `pause`, without a message to each widget: those of a hundred looks a second cost more than what is waited for."""
+    await asyncio.sleep(seconds)
+    pilot.app.screen._on_timer_update()
 
 
 async def tab_until(pilot: Pilot[int], holds: Callable[[], object]) -> None:

@@ -31,9 +31,8 @@ async def test_a_session_that_grows_while_the_interface_is_open_is_there_once(ho
     file = put(home / ".claude/projects/p/a.jsonl", lines[:3])
     put(home / ".claude/projects/p/broken.jsonl", []).write_bytes(b'{"type": "user", "sessionId"\n\xff\xfe{')
     program = LazyProgram(Flags(cwd=str(home / "work")))
-    app = CtxchatApp(
-        program, program.settings, THEMES, files=AppFiles(loaded=program.loaded), runtime=Runtime(follow_interval=0.05)
-    )
+    runtime = Runtime(follow_interval=0.3, follow_pause_factor=0)
+    app = CtxchatApp(program, program.settings, THEMES, files=AppFiles(loaded=program.loaded), runtime=runtime)
     async with app.run_test() as pilot:
         database = (await program.program()).database
 

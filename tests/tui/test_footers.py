@@ -16,7 +16,7 @@ from ctxchat.tui.app import CtxchatApp
 from ctxchat.tui.chat.edges import IDLE_KEYS
 from ctxchat.tui.transcript.blocks import SPINNER
 from tests.tui import hostile
-from tests.tui.chatting import chatting, until, words
+from tests.tui.chatting import chatting, look_later, until, words
 from tests.tui.fakes import FakeSession, Pause, ScriptStep
 from tests.tui.hostile import Hostile
 from tests.tui.test_transcript import long_talk
@@ -52,7 +52,7 @@ async def still(app: CtxchatApp, pilot: Pilot[int]) -> None:
     """Until nothing moves on the screen any more."""
     before: object = None
     while before != (before := painted(app)):
-        await pilot.pause(0.05)
+        await look_later(pilot, 0.05)
 
 
 async def back_to_chat(app: CtxchatApp, pilot: Pilot[int]) -> None:
@@ -154,7 +154,7 @@ async def comes(pilot: Pilot[int], holds: Callable[[], bool], looks: int = LOOKS
     for _ in range(looks):
         if holds():
             return True
-        await pilot.pause(0.01)
+        await look_later(pilot)
     return False
 
 
