@@ -40,35 +40,60 @@ CHILDREN = {
     "tools/worker_client.py",
 }
 """Who calls `tools.processes.child`, with what `find_program` and `module_command` give."""
+NAME_THE_INTERPRETER = {"own_processes.py", "cli/common.py", "tools/mcp/connection.py"}
+"""Two of them in the remedy for a missing package."""
 
 
-def _uses(tree: ast.AST, module: str, names: set[str]) -> bool:
-    return any(
-        isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == module
-        and node.attr in names
-        for node in ast.walk(tree)
-    )
-
-
-@pytest.mark.parametrize("file", sorted(PACKAGE.rglob("*.py")), ids=lambda file: str(file.relative_to(PACKAGE)))
-def test_nothing_else_starts_a_process_or_looks_up_a_program(file: Path) -> None:
-    tree, name = ast.parse(file.read_text()), str(file.relative_to(PACKAGE))
-    starts = _uses(tree, "subprocess", STARTS) or _uses(tree, "os", STARTS) or _uses(tree, "asyncio", STARTS - {"run"})
-    assert not starts or name in STARTERS
-    imported = {
-        (node.module or "", alias.name)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
+def _faults(name: str, tree: ast.AST) -> list[str]:
+    """What a module of ours does that only those above may."""
+    nodes = list(ast.walk(tree))
+    used = {
+        (node.value.id, node.attr)
+        for node in nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
     }
-    assert ("ctxchat.tools.processes", "child") not in imported or name in CHILDREN
-    assert not any(module in {"subprocess", "os"} and what in STARTS for module, what in imported)
-    assert not _uses(tree, "click", {"launch", "edit", "echo_via_pager"}) and not _uses(tree, "webbrowser", {"open"})
-    assert not _uses(tree, "shutil", {"which"}) and ("shutil", "which") not in imported
-    if _uses(tree, "sys", {"executable"}):  # two name it in the remedy for a missing package
-        assert name in {"own_processes.py", "cli/common.py", "tools/mcp/connection.py"}
+    imported = {
+        (node.module or "", alias.name) for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    starts = {(module, each) for module in ("subprocess", "os", "asyncio") for each in STARTS} - {("asyncio", "run")}
+    opens = {("click", "launch"), ("click", "edit"), ("click", "echo_via_pager"), ("webbrowser", "open")}
+    rules = {
+        "starts a process": used & starts and name not in STARTERS,
+        "has a child": ("ctxchat.tools.processes", "child") in imported and name not in CHILDREN,
+        "imports what starts a process": any(
+            module in {"subprocess", "os"} and what in STARTS for module, what in imported
+        ),
+        "opens another program": used & opens,
+        "looks up a program": ("shutil", "which") in used | imported,
+        "names the interpreter": ("sys", "executable") in used and name not in NAME_THE_INTERPRETER,
+    }
+    return [f"{name} {what}" for what, holds in rules.items() if holds]
+
+
+def test_nothing_else_starts_a_process_or_looks_up_a_program() -> None:
+    files = {str(file.relative_to(PACKAGE)): file for file in PACKAGE.rglob("*.py")}
+    assert len(files) > 100
+    assert not [each for name, file in sorted(files.items()) for each in _faults(name, ast.parse(file.read_text()))]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import subprocess\nsubprocess.run([])",
+        "import os\nos.system('x')",
+        "import asyncio\nasyncio.create_subprocess_shell('x')",
+        "from ctxchat.tools.processes import child",
+        "from os import execv",
+        "import click\nclick.launch('x')",
+        "import webbrowser\nwebbrowser.open('x')",
+        "import shutil\nshutil.which('x')",
+        "from shutil import which",
+        "import sys\nsys.executable",
+    ],
+)
+def test_a_module_that_does_is_found(line: str) -> None:
+    assert len(_faults("tui/new.py", ast.parse(line))) == 1
+    assert not _faults("tui/new.py", ast.parse("import asyncio\nasyncio.run(main())"))
 
 
 def _program(folder: Path, name: str) -> Path:
