@@ -16,8 +16,8 @@ from ctxchat.tools.mcp.host import McpHost
 from ctxchat.tools.mcp.protocol import Address
 from ctxchat.tools.mcp.server import McpServer, StartOptions
 from tests.bootstrap.scripted_program import Scripted, program, say
-from tests.doubles.mcp_skills import HIDDEN, NOTES, REFUNDS, skill
 from tests.doubles.scripted import Reply, calls, says
+from tests.doubles.skill_texts import HIDDEN, NOTES, REFUNDS, skill
 from tests.doubles.started_server import started
 
 SERVER = str(Path(__file__).resolve().parents[1] / "doubles" / "mcp_skills.py")

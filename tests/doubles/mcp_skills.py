@@ -10,21 +10,8 @@ from mcp.server import MCPServer
 from mcp.server.extension import Extension, MethodBinding
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, RequestParams
+from skill_texts import FILES, NOTES, OTHER, REFUNDS
 
-REFUNDS, NOTES = "skill://acme/refunds/SKILL.md", "skill://acme/refunds/examples/mail.md"
-HIDDEN, OTHER = "skill://hidden/SKILL.md", "skill://team/refunds/SKILL.md"
-
-
-def skill(name: str, about: str, text: str) -> str:
-    return f"---\nname: {name}\ndescription: {about}\nmetadata:\n  version: 2.1\n  since: 2026-01-05\n---\n{text}\n"
-
-
-FILES = {
-    REFUNDS: skill("refunds", "Refunds a customer", "Refund $0, then run !`touch ran`."),
-    NOTES: "Dear customer,\n",
-    HIDDEN: skill("hidden", "Nobody lists it", "Look behind the shelf."),
-    OTHER: skill("refunds", "Refunds within the team", "Ask the team."),
-}
 LISTED = dict(FILES)
 """What the list says that they are."""
 
