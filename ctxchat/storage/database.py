@@ -197,7 +197,7 @@ class Database:
             index.drop_index(self._connection)
 
     def _write_reserve_file(self) -> None:
-        """Write a file that is deleted when the disk is full, so that the last entries can still be written."""
+        """Write a file that is deleted when the disk is full: deleting sessions writes to the disk before it frees anything."""
         with contextlib.suppress(OSError):
             reserve = self.folder / RESERVE_FILE
             if not reserve.exists() and shutil.disk_usage(self.folder).free > 4 * _RESERVE_FILE_BYTES:

@@ -1,6 +1,9 @@
-"""Runs the calls of one round: each checked and approved in turn, reading ones side by side; `Batch` says when each may go on.
+"""Runs the tool calls of one round (the calls of one reply): each is checked, approved and run, in an order that `batch.Batch`
+decides.
 
-Knows no tool by name.
+The way of a call: `_run_call` takes it from its start to its outcome. `_before_hooks` lets hooks change or refuse it; `_admit`
+checks it, judges it and asks the person; `_execute` runs it; then its result is masked, and `_with_hooks` adds what hooks say.
+Events and outcomes go into one queue (`News`), which `run` empties. Knows no tool by name.
 """
 
 from __future__ import annotations
@@ -8,13 +11,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
-from enum import IntEnum
 from typing import Protocol, cast
 
 import msgspec
 
 from ctxchat.agent.emitting import Emit
 from ctxchat.agent.turn.approvals import Approvals
+from ctxchat.agent.turn.batch import Batch, Stage
 from ctxchat.core.call_arguments import MAX_TOOL_NAME_CHARS, fault_of, fields_of, plain_name
 from ctxchat.core.errors import CtxchatError, ToolError
 from ctxchat.core.events import (
@@ -53,7 +56,7 @@ from ctxchat.core.tool_names import is_listed
 from ctxchat.core.tool_share import CALL_TOOL, FIND_TOOL
 
 HALF_LINE_PAUSE_S = 0.3
-"""Seconds that a line without an end waits for the rest of it, so that no half of a secret is shown."""
+"""How long a line without an end is held back in case more of it comes, in seconds, so that no half of a secret is shown."""
 
 CUT = "Your reply was cut off at its output limit of {limit} tokens, in the middle of this call, which did not run."
 CUT_REMEDY = "Write less in one call: for a long file its first part now, and the rest with further calls."
@@ -78,63 +81,7 @@ CALL_LATE_TOOL = ToolSpec(
         "required": ["name", "arguments"],
     },
 )
-"""Calls tools of servers that join later: the list of tools stays as it was first sent."""
-
-
-class Stage(IntEnum):
-    """A call has been `NEW`, has `ASKED` a person, is `CLEARED` of every question, is `RUNNING`, is `OVER`."""
-
-    NEW = 0
-    ASKED = 1
-    CLEARED = 2
-    RUNNING = 3
-    OVER = 4
-
-
-class Batch:
-    """Orders the calls of one round, named by their position; `reads` says which of them change nothing."""
-
-    def __init__(self, reads: Sequence[bool]) -> None:
-        self._reads = tuple(reads)
-        self._stages = [Stage.NEW] * len(self._reads)
-        self._moved = asyncio.Event()
-
-    def move(self, place: int, stage: Stage) -> None:
-        """Note that a call has reached this stage."""
-        self._stages[place] = stage
-        self._moved.set()
-        self._moved = asyncio.Event()
-
-    async def wait_for_earlier(self, place: int) -> None:
-        """Wait until no earlier call can change what this one would do."""
-        await self._until(lambda: self._settled_before(place))
-
-    async def ask(self, place: int) -> None:
-        """Wait until it is this call's turn to ask a person."""
-        await self._until(lambda: all(stage >= Stage.CLEARED for stage in self._stages[:place]))
-
-    async def run(self, place: int) -> None:
-        """Wait until the call may run, and mark it as running."""
-        await self._until(lambda: self._may_run(place))
-        self.move(place, Stage.RUNNING)
-
-    def _settled_before(self, place: int) -> bool:
-        """Whether all earlier changes are made; for a call that only reads, one that waits for a person does not count."""
-        fine = {Stage.OVER, Stage.ASKED} if self._reads[place] else {Stage.OVER}
-        before = zip(self._stages[:place], self._reads, strict=False)
-        return all(reads or stage in fine for stage, reads in before)
-
-    def _may_run(self, place: int) -> bool:
-        """True where a call may start: a reading one beside other reading ones, any other alone and once all before it are
-        over."""
-        running = [reads for stage, reads in zip(self._stages, self._reads, strict=True) if stage is Stage.RUNNING]
-        if self._reads[place]:
-            return all(running) and self._settled_before(place)
-        return not running and all(stage is Stage.OVER for stage in self._stages[:place])
-
-    async def _until(self, holds: Callable[[], bool]) -> None:
-        while not holds():
-            await self._moved.wait()
+"""The tool that calls tools of servers that join later, since the list of tools in requests stays as it was first sent."""
 
 
 class CallOutcome(msgspec.Struct, frozen=True):
@@ -146,7 +93,7 @@ class CallOutcome(msgspec.Struct, frozen=True):
 
 
 class RunnableCall(msgspec.Struct, frozen=True):
-    """A call that may run."""
+    """A call that may run, with its tool, its parsed arguments and what it was allowed."""
 
     call: ToolCall
     tool: ToolPort
@@ -156,27 +103,27 @@ class RunnableCall(msgspec.Struct, frozen=True):
 
 
 MAX_SHOWN_ARGUMENTS = 2_000
-"""Characters of arguments changed by a hook that the model is shown."""
+"""The most characters of arguments that a hook changed that the model is shown."""
 
 News = asyncio.Queue[Event | CallOutcome]
 """Events and results of the calls of a round, as they happen."""
 
 
 class CallHooks(Protocol):
-    """Hooks that have a say in calls; `tell` takes their events."""
+    """The hooks that decide about calls, as the runner needs them; `tell` takes their events."""
 
     async def before_call(self, call: ToolCall, tell: Callable[[Event], object]) -> HookVerdict:
-        """Before it is checked and asked about."""
+        """The verdict on a call before it is checked and the person is asked."""
         ...
 
     async def before_asking(self, call: ToolCall, tell: Callable[[Event], object]) -> HookVerdict:
-        """Before the person is asked about it."""
+        """The verdict on a call that the person is about to be asked about."""
         ...
 
     async def after_call(
         self, call: ToolCall, output: ToolOutput, seconds: float, tell: Callable[[Event], object]
     ) -> str:
-        """What the model is told beside the result of a call that ran."""
+        """The text for the model that is added to the result of a call that ran; empty for none."""
         ...
 
 
@@ -250,8 +197,8 @@ class ToolRunner:
         return tuple(self._tools)
 
     def offer(self, names: Collection[str] | None, disallowed: Collection[str] = ()) -> None:
-        """Offer only these from now on, and what finds them (None for all), without the disallowed ones. Both may hold names of
-        tools with wildcards, and of servers that start later."""
+        """Offer only the tools of these `names` from now on (None: all), without the disallowed ones; `find_tools` stays on
+        offer. Both may hold wildcards, and names of tools of servers that start later."""
         self._offered = None if names is None else (*names, FIND_TOOL)
         self._disallowed = tuple(disallowed)
 
@@ -265,7 +212,7 @@ class ToolRunner:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """The tools as a model is told of them, in a fixed order, with names in the form that providers take."""
+        """The descriptions of the tools on offer, in a fixed order, with names in the form that providers accept."""
         tools = self._tools
         specs = tuple(msgspec.structs.replace(tools[name].spec, name=name) for name in self.names)
         return specs if self._servers is None else (*specs, CALL_LATE_TOOL)
@@ -376,6 +323,7 @@ class ToolRunner:
         return msgspec.structs.replace(outcome, output=output)
 
     def _masked(self, outcome: CallOutcome) -> CallOutcome:
+        """The outcome with secrets masked in its text and diff."""
         output = outcome.output
         masked = msgspec.structs.replace(output, text=self.mask(output.text), diff=self.mask(output.diff))
         return msgspec.structs.replace(outcome, output=masked)
@@ -383,8 +331,12 @@ class ToolRunner:
     async def _admit(
         self, call: ToolCall, place: int, batch: Batch, news: News, *, asks: bool = False
     ) -> RunnableCall | CallOutcome:
-        """The call ready to run, or its refusal as an outcome; `asks`: the person is asked even where a rule allows it. Raises
-        ToolError for a wrong call."""
+        """The call ready to run, or its refusal as an outcome. Raises ToolError for a wrong call.
+
+        In this order: its tool and arguments are checked; the tool says what access it needs; mode and rules judge that; where
+        they do not decide it, hooks and then the person do, once all earlier calls have their answers. `asks`: a hook wants the
+        person asked even where a rule allows the call.
+        """
         limits, workplace = self.limits, self._workplace
         context = ToolContext(
             call.id,
@@ -444,7 +396,8 @@ class ToolRunner:
         return RunnableCall(call, tool, arguments, context, access_request)
 
     async def _after_answer(self, call: ToolCall, offered: Sequence[str], answer: Answer) -> Sequence[Event]:
-        """Put rules in force that the person gave with their answer; the events that tell of it."""
+        """Put in force the rules that the person gave with their answer (`offered` are those they could choose from). Returns the
+        events about that."""
         if answer.verdict in {"once", "deny"}:
             return (ApprovalResolved(call.id, answer.verdict, "the user"),)
         text = answer.rule or next(iter(offered), "")
@@ -526,8 +479,8 @@ class ToolRunner:
         return CallOutcome(job.call, output, self._clock.seconds() - start)
 
     async def _watch(self, job: RunnableCall, news: News) -> WorkspaceFiles | None:
-        """Keep copies of the files that the call may change; None where it changes none. Where that fails, the person is told and
-        the call runs all the same: it was allowed."""
+        """Begin to keep copies of the files that the call may change; None where it changes none. Where that fails, the person is
+        told, and the call runs all the same, since it was allowed."""
         files = self._workplace.files
         if (
             files is None
@@ -560,13 +513,14 @@ class ToolRunner:
                 self._warn(f"Too large to keep, so undo cannot bring it back: {', '.join(unkept[:5])}.", news)
 
     def _warn(self, text: str, news: News) -> None:
-        """Warn the person, once about each thing."""
+        """Warn the person, only once with the same text."""
         if text not in self._warned:
             self._warned.add(text)
             news.put_nowait(Notice("warning", text))
 
     def _event_of(self, call_id: str, piece: ToolText | ToolQuestion | ToolLeave | ToolNews) -> Event | None:
-        """What a running call tells, as an event; None where nobody needs it."""
+        """A piece of a running call's output as an event; None where it is none. Output is kept in `begun`, and a question is
+        opened."""
         match piece:
             case ToolText(text=text):
                 self.begun[call_id] = (self.begun.get(call_id, "") + text)[-MAX_KEPT_CHARS:]
