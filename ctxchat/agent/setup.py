@@ -119,6 +119,11 @@ class Setup:
         servers = self._config.server_prompts
         return [*(prompt for prompt in self._config.prompts if prompt.by_person), *(servers.prompts if servers else ())]
 
+    async def await_server(self, name: str) -> None:
+        """Wait for a server whose prompt is called, where it is starting. Raises CtxchatError where it failed."""
+        if self._config.server_prompts:
+            await self._config.server_prompts.await_server(name)
+
     async def get_prompt(self, called: FilledPrompt) -> ToolOutput:
         """The text of a server's prompt, filled in by the server. Raises CtxchatError where the server fails, or where an
         argument is missing."""

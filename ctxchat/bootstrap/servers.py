@@ -78,6 +78,16 @@ class Servers:
             raise UsageError(f"There is no MCP server {skill.server}.", "/mcp shows them.")
         return (await server.read_skill(skill, file)).text
 
+    async def await_server(self, name: str) -> None:
+        """Wait for the server of this name, as it stands in its prompts, where it is starting. Raises ToolError where it
+        failed."""
+        server = next((each for own, each in self._servers.items() if plain_name(own) == name), None)
+        if server is None:
+            return
+        await server.settled()
+        if server.state == "failed":
+            raise ToolError(f"The MCP server {server.name} is not there: {server.trouble}", "/mcp starts it again.")
+
     async def get_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolOutput:
         """The text and images of one of `prompts`, filled in by its server with the arguments. Raises ToolError, and UsageError
         if its server offers it no longer."""

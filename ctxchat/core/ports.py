@@ -313,6 +313,11 @@ class ServerPrompts(Protocol):
         """The prompts of all running servers."""
         ...
 
+    async def await_server(self, name: str) -> None:
+        """Wait for the server of this name, as it stands in its prompts, where it is starting. Raises CtxchatError where it
+        failed."""
+        ...
+
     async def get_prompt(self, prompt: PromptFile, arguments: Mapping[str, str]) -> ToolOutput:
         """The prompt's text for these arguments. Raises CtxchatError."""
         ...

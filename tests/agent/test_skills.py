@@ -77,10 +77,10 @@ class Library:
 
     def __init__(self) -> None:
         self.prompts: list[PromptFile] = []
-        self.waited = 0
+        self.waited: list[str] = []
 
-    async def arrive(self) -> None:
-        self.waited += 1
+    async def await_server(self, name: str) -> None:
+        self.waited.append(name)
         arguments = (PromptArgument("topic", required=True),)
         self.prompts = [PromptFile("shelf:review", "prompt", "", origin="server", arguments=arguments)]
 
@@ -91,13 +91,11 @@ class Library:
 async def test_a_prompt_that_is_called_before_its_server_is_up_is_waited_for_and_nothing_else_is() -> None:
     library = Library()
     desk = Desk(ScriptedModel(repeat(says("well"), 3)), server_prompts=library)
-    desk.tool_runner._guests_arrive = library.arrive
     await desk.say("/etc/hosts: what is it?")
-    before = library.waited  # the first request waits for tools
-    library.prompts = []
     await desk.say("/plain words")
-    assert library.waited == before
+    assert not library.waited
     await desk.say("/shelf:review the wall")
+    assert library.waited == ["shelf"]
     last = desk.state.ledger.groups[-2].first
     assert last.text == "/shelf:review the wall\n```prompt /shelf:review\nLook at the wall.\n```"
     await desk.session.close()

@@ -99,3 +99,19 @@ async def test_they_are_completed_with_their_arguments_and_say_nothing_to_a_term
         assert review.label == "/shelf:review <topic> [tone]" and review.note.startswith("(server prompt) About")
         assert not any("\x1b" in c.insert + c.label + c.note for c in choices)
         assert "/shelf:note_2J_b_" in {c.insert.strip() for c in choices}
+
+
+async def test_of_a_server_that_cannot_start_nothing_is_sent_and_what_it_said_is_told(tmp_path: Path):
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/config.toml").write_text(
+        '[mcp.shelf]\ncommand = "sh"\nargs = ["-c", "echo no shelf here >&2"]\n'
+    )
+    made = program(tmp_path, tmp_path / "config", says("seen"))
+    session = await made.open(interactive=False)
+    with pytest.raises(CtxchatError, match=r"shelf is not there: .*It said: no shelf here"):
+        await say(session, "/shelf:review walls")
+    assert not session.state.ledger.groups and not made.script.views
+    await say(session, "/other:review walls")
+    assert sent(session).text == "/other:review walls"
+    await session.close()
+    await made.close()

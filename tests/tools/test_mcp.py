@@ -190,6 +190,14 @@ async def test_one_that_cannot_be_reached_costs_its_tools_and_says_why(
         assert why in server.trouble and server.trouble
 
 
+async def test_what_a_process_says_before_it_fails_is_told_once(tmp_path: Path, host: McpHost) -> None:
+    program = "import os, sys; sys.exit(os.environ['SAYS'] and f'no module {os.environ[\"SAYS\"]} here')"
+    for missing, told in (("x", "It said: no module x here"), ("", "")):
+        address = Address(command=sys.executable, args=("-c", program), env={"SAYS": missing})
+        async with up(address, tmp_path, host) as server:
+            assert server.state == "failed" and ("It said" in server.trouble) == bool(told) and told in server.trouble
+
+
 async def test_what_a_process_says_beside_the_protocol_goes_to_a_file(
     tmp_path: Path, call: Callable, host: McpHost
 ) -> None:
@@ -214,7 +222,7 @@ async def test_one_that_never_answers_is_given_up(tmp_path: Path, host: McpHost)
     server.start()
     pid = await pid_of(server, tmp_path)
     await asyncio.wait_for(server.settled(), 60)
-    assert (server.state, server.trouble) == ("failed", "It did not answer in time.")
+    assert server.state == "failed" and server.trouble.startswith("It did not answer in time.")
     assert await gone(pid)
 
 

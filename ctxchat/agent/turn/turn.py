@@ -141,8 +141,8 @@ class Turn:
         any call, or a prompt as its server writes it now. Raises CtxchatError where a command is not allowed, or the server
         fails: the message is not sent then."""
         called = called_prompt(text, self._setup.prompts)
-        if called is None and ":" in called_name(text):  # a server's, which may still be on its way
-            await self._tool_runner.wait_for_guests()
+        if called is None and ":" in (name := called_name(text)):  # a server's, which may still be on its way
+            await self._setup.await_server(name.partition(":")[0])
             called = called_prompt(text, self._setup.prompts)
         if called is None:
             return ()

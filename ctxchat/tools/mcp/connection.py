@@ -26,6 +26,7 @@ from ctxchat.core.secrets import MaskedLines, masked
 from ctxchat.tools.mcp.http_transport import HttpSession, ShowPage, http_transport
 from ctxchat.tools.mcp.login_store import FOLDER
 from ctxchat.tools.mcp.protocol import (
+    MAX_EARLIER_LOG_CHARS,
     Address,
     OfferedPrompt,
     OfferedResource,
@@ -475,10 +476,6 @@ async def connected(
         )
         found.append(Connection(sdk, client, left_out, session, changed))
         yield found[0]
-
-
-MAX_EARLIER_LOG_CHARS = 20_000
-"""Characters of a server's log that are kept when it is started anew."""
 
 
 @asynccontextmanager

@@ -34,6 +34,10 @@ class Address(msgspec.Struct, frozen=True):
     older: bool = False
 
 
+MAX_EARLIER_LOG_CHARS = 20_000
+"""Characters of a server's log that are kept when it is started anew."""
+
+
 class LoginWanted(ToolError):
     """A server over HTTP wants a person to log in."""
 

@@ -26,6 +26,7 @@ from ctxchat.core.tool_schemas import plain_keys, restored_keys
 from ctxchat.core.view import ToolSpec
 from ctxchat.tools.mcp.host import AskedInCall, ConnectionHandle, McpHost, ShowLogin, ToolReply, Watch
 from ctxchat.tools.mcp.protocol import (
+    MAX_EARLIER_LOG_CHARS,
     Address,
     LoginWanted,
     OfferedPrompt,
@@ -174,6 +175,24 @@ def _parse_answer(text: str, field: QuestionField) -> str | int | float | bool |
 def name_of(server: str, tool: str) -> str:
     """The name of a tool for models: `server__tool`, in the characters and length that providers accept."""
     return plain_name(f"{server}__{tool}")
+
+
+MAX_SAID_CHARS = 200
+"""Characters of the last line that a server wrote before it failed."""
+
+
+def _text_of(log: Path) -> str:
+    """The content of a server's log; empty where there is none yet."""
+    try:
+        return log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _last_line(log: Path, earlier: str) -> str:
+    """The last line that came to a log since it had the content `earlier`, of which its end is kept."""
+    new = _text_of(log).removeprefix(earlier[-MAX_EARLIER_LOG_CHARS:])
+    return next((line.strip()[:MAX_SAID_CHARS] for line in reversed(new.splitlines()) if line.strip()), "")
 
 
 def names_of(server: str, tools: Sequence[str]) -> list[str]:
@@ -472,6 +491,7 @@ class McpServer:
     async def _serve(self, show: ShowLogin | None) -> None:
         """Run one connection from its start to its end; sets `state` and `trouble`."""
         timeout = LOGIN_TIMEOUT_S if show else self._options.timeout
+        earlier = await asyncio.to_thread(_text_of, self._options.log)
         late = asyncio.get_running_loop().call_later(timeout, self._interrupt)
 
         def shown(page: str, callback: Callable[[str], object]) -> None:
@@ -512,6 +532,8 @@ class McpServer:
                 self.state = "off"
             else:
                 self.remember_late()
+                if self.address.command and (said := _last_line(self._options.log, earlier)):
+                    self.trouble = f"{self.trouble.rstrip('.')}. It said: {said}"
             self._settled.set()
 
     async def _follow_changes(self, connection: ConnectionHandle) -> None:
