@@ -48,6 +48,11 @@ _AS_BEFORE = re.compile(r"\W*(?:as before|unchanged|no changes?)\W*", re.IGNOREC
 _NONE = re.compile(r"\W*none\W*", re.IGNORECASE)
 _GONE = re.compile(r"\W*gone\b[:\s]*(?P<some>[\d\s,;–—-]+)\W*|\W*(?P<these>[\d\s,;–—-]+)\]\W*gone\W*", re.IGNORECASE)
 _NAMED = re.compile(r"\s*(?:(?:[-*]|\d+[.)]) +)?\[(?P<number>\d+)\](?P<more> *\+(?= ))?[: ]*(?P<text>.*)", re.DOTALL)
+_KEPT = re.compile(
+    r"\s*(?:[-*] +)?(?:\[(?:keep|kept)?:?\s*\d+(?:\s*[–—-]\s*\d+)?(?:[\s,;]+\d+(?:\s*[–—-]\s*\d+)?)*\s*\][\s,;.]*)+",
+    re.IGNORECASE,
+)
+"""A line of nothing but numbers in brackets: `[keep: 3, 7-9]`, `[3], [7-9]`, `[4]`."""
 _LIST_MARK = re.compile(r"\s*(?:[-*]|\d+[.)]) +")
 _RANGE = re.compile(r"(\d+)(?:\s*[–—-]\s*(\d+))?")
 
@@ -115,7 +120,7 @@ def _is_whole(before: dict[str, str], update: str, changes: dict[str, str]) -> b
     """Whether a model wrote the whole record anew: each section that lasts, most of its lines, and no mark of an update."""
     lasting = [(title, _subject(item)) for title in before.keys() - STATES for item in _items(before[title])]
     again = {(title, _subject(item)) for title, body in changes.items() for item in _items(body)}
-    marks = (_GONE, _AS_BEFORE, _NAMED, _NONE)
+    marks = (_GONE, _KEPT, _AS_BEFORE, _NAMED, _NONE)
     return (
         len(lasting) >= MIN_SECTIONS
         and before.keys() - STATES <= changes.keys()
@@ -147,6 +152,8 @@ class _Merge:
                 as_before = True
             elif (mark := _GONE.fullmatch(item)) and (gone := self._known(mark["some"] or mark["these"])):
                 self._gone |= gone
+            elif title and _KEPT.fullmatch(item) and (kept := self._known(item)):
+                named |= kept
             elif (mark := _NAMED.fullmatch(item)) and (number := int(mark["number"])) in self._lines:
                 self._lines[number] = _edited(self._lines[number], mark["text"].strip(), add=bool(mark["more"]))
                 named.add(number)

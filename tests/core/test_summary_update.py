@@ -51,6 +51,12 @@ A, B, C = "- `a.py`: the pier", "- **`b.py`**: the mole\n  and its lamp", "- `c.
         ("## Next steps\n[6]\n3. Ship it.", RECORD.replace("1. Test it.\n", "") + "\n3. Ship it."),
         ("## Next steps\n[6] Paint it red.", RECORD.replace("2. Paint it.", "2. Paint it red.")),
         ("## Next steps\n[5]\n[6]", RECORD),
+        ("## Next steps\n[keep: 5-6]\n3. Ship it.", RECORD + "\n3. Ship it."),
+        ("## Next steps\n[5–6]\n3. Ship it.", RECORD + "\n3. Ship it."),
+        ("## Next steps\n- [5], [6]\n3. Ship it.", RECORD + "\n3. Ship it."),
+        ("## Next steps\n[5] [6]\n3. Ship it.", RECORD + "\n3. Ship it."),
+        ("## Next steps\n[Keep 6, 44]\n3. Ship it.", RECORD.replace("1. Test it.\n", "") + "\n3. Ship it."),
+        ("## Next steps\n[6] 5", RECORD.replace("2. Paint it.", "2. 5")),
         ("[gone: 5]", RECORD.replace("1. Test it.\n", "")),
         ("## Next steps\n[as before]\n3. Ship it.", RECORD + "\n3. Ship it."),
         ("## Next\nShip it.\n## Next steps\nThen rest.", RECORD.partition("1. Test")[0] + "Ship it.\nThen rest."),
@@ -104,6 +110,7 @@ MARKS = st.one_of(
     st.builds("[{}] {}".format, st.integers(0, 40), st.sampled_from(["new words", "- new: words", "", "gone"])),
     st.builds("[{}] + {}".format, st.integers(0, 40), st.just("more")),
     st.builds("[gone: {}, {}-{}]".format, *[st.integers(0, 40)] * 3),
+    st.builds("[keep: {}-{}, {}]".format, *[st.integers(0, 40)] * 3),
     st.sampled_from(
         ["[as before]", "[none]", "[12", "[gone: ]", "gone", "[3–5] both", "  indented", "```", "#", "## Files"]
     ),
