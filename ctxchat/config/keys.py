@@ -264,14 +264,14 @@ else:
 PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
     "standard": {},
     "no-function-keys": {
-        "new_session": ("ctrl+n",),
+        "new_session": ("ctrl+n", "alt+up"),
         "context": ("alt+d",),
         "archive": ("alt+j",),
         "xray": ("alt+q",),
         "free_up": ("alt+w",),
         "compact": ("alt+c",),
         "copy_last": ("alt+o",),
-        "notices": ("ctrl+t",),
+        "notices": ("ctrl+t", "alt+down"),
         "secrets": ("ctrl+backslash",),
         "permissions": ("ctrl+right_square_bracket",),
         "sessions": ("alt+s",),
@@ -292,7 +292,7 @@ PRESETS: Mapping[Preset, Mapping[ActionId, tuple[str, ...]]] = {
         "import": ("ctrl+at",),
     },
     "no-alt-keys": {
-        "new_session": ("ctrl+n",),
+        "new_session": ("ctrl+n", "ctrl+shift+f2"),
         "send_later": ("ctrl+f9",),
         "undo_compaction": ("ctrl+r",),
         "redo": ("shift+f11",),

@@ -21,6 +21,18 @@ def test_the_standard_keys_and_every_preset_work_without_conflict() -> None:
     )
 
 
+BROWSERS = {"ctrl+n", "ctrl+t", "ctrl+w", "ctrl+pageup", "ctrl+pagedown"}
+"""Keys that a browser gives to no page."""
+
+
+def test_the_set_for_browsers_has_a_key_for_each_action_that_reaches_a_page_and_every_set_one_for_a_new_session() -> (
+    None
+):
+    assert [a for a, keys in resolve({}, "no-function-keys").keys.items() if BROWSERS >= set(keys)] == []
+    for preset in PRESETS:
+        assert set(resolve({}, preset).keys["new_session"]) - BROWSERS
+
+
 def test_a_wish_takes_the_key_and_the_loser_is_named() -> None:
     keymap = resolve({"search": ["f3", "Ctrl+R"]})
     assert keymap.keys["search"] == ("f3", "ctrl+r") and keymap.keys["archive"] == ()
