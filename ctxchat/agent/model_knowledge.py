@@ -1,6 +1,8 @@
-"""What is known about the model in use: its real window, and how its server's token counts compare with ours.
+"""Holds what is known about the model in use: its real context window, and how its server's token counts compare with ours (the
+calibration). The newest count of a request by the server is the gauge's anchor: only what was added since is estimated.
 
-Learned from replies and refusals, kept in the session's journal and, for other sessions, by `ModelKnowledgeStore`. Knows no turn.
+Learned from replies and refusals; kept in the session's journal and, for other sessions, by a `ModelKnowledgeStore`. Knows no
+turn.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import View
 
 MIN_JUMP_TOKENS = 500
-"""Tokens by which two counts of a server may differ without an explanation by what was added in between."""
+"""The most tokens by which two counts of a server may differ beyond what was added between them."""
 
 
 class Known(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known about one model: the learned window (None for none), how its counts compare with ours, and `filled`, the
-    share of their room that its summaries took (0 where none was seen)."""
+    """What is known about one model: the `window` that was learned (None for none), the `calibration`, and `filled`, the share of
+    the allowed length that its summaries took (0 where none was seen)."""
 
     window: WindowLearned | None = None
     calibration: Calibration = Calibration()
@@ -36,8 +38,8 @@ class Known(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def corrected(claimed: Window, knowledge: WindowLearned | None) -> Window:
-    """The window that a model claims, corrected by what was learned about this very claim: downwards always, upwards only where
-    the claim was a guess."""
+    """The window that a model claims, corrected by what was learned: downwards always, upwards only where the claim was a guess.
+    What was learned when another window was claimed does not count."""
     if not knowledge or not knowledge.tokens or knowledge.believed not in {0, claimed.tokens}:
         return claimed
     if (knowledge.tokens > claimed.tokens and not claimed.guessed) or knowledge.tokens == claimed.tokens:
@@ -83,8 +85,10 @@ class ModelKnowledge:
         self.counter = TokenCounter(model.count, model.count_image, model.takes_back)
         self.claimed: Window | None = None
         self._sampled = Calibration()
-        self._doubted = False
-        self._answered = self._ask_again = self._told = False
+        self._doubted = False  # the last count seemed impossible, and must be confirmed by the next one
+        self._answered = False  # a reply has come in this session
+        self._ask_again = False  # the window is to be asked for once more
+        self._told = False  # `unknown` has given its sentence
 
     async def asked(self) -> tuple[Window, Calibration]:
         """Ask the model for its window and for samples of how its server counts: once, and again after its first reply where the
@@ -115,6 +119,7 @@ class ModelKnowledge:
         return self._own(self._journal.state.counted_of(ledger))
 
     def _own(self, anchor: Anchor | None) -> Anchor | None:
+        """The anchor, where it was counted by this model's server; else None."""
         return anchor if anchor and anchor.model in {"", self.model.name} else None
 
     def off(self, used: int) -> float:
@@ -131,7 +136,8 @@ class ModelKnowledge:
         return corrected(claimed, knowledge)
 
     def unknown(self) -> str:
-        """A sentence, once, where the window is only assumed: nobody named it, and nothing has shown it. Empty otherwise."""
+        """A sentence for the person where the window is only assumed: no source states it, and no reply has shown it. Empty
+        otherwise, and from the second time on."""
         window = self.window
         if self._told or self._ask_again or not self.claimed or window.source != "assumed" or window.claimed:
             return ""
@@ -143,31 +149,34 @@ class ModelKnowledge:
 
     @property
     def _window_learned(self) -> WindowLearned | None:
+        """What was learned about the window, in this session or before; None for nothing."""
         return self._journal.state.windows.get(self.model.name, self._known.window)
 
     # ── from replies ──
 
     def prompt_tokens(self, view: View) -> int:
-        """The count to be expected from the server for this view."""
+        """The number of tokens that the server is expected to count for this view."""
         return used_tokens(view.kinds, view.changes, self.calibration, self.anchor, self._journal.state.scale)[0]
 
     def weight(self, reply: Message) -> Mix:
-        """Our count of a reply as it stands in the next request."""
+        """Our count of a reply as a part of the next request, which may leave its reasoning out."""
         if reply.reasoning and not self.model.keeps_reasoning:
             reply = msgspec.structs.replace(reply, reasoning=None)
         return self.counter.mix(reply)
 
     def cut(self, usage: Usage, view: View) -> int:
-        """Tokens that the server seems to have cut from this view without a word; 0 for none. Before a first count a larger
-        difference is tolerated, since the estimate itself may be far off."""
+        """The tokens that the server seems to have silently cut from this view; 0 for none. Before the first count a larger
+        difference is tolerated, since our estimate may be far off."""
         missing = self._expected(view) - usage.prompt
         return missing if missing > 1000 and self._doubtful(usage, view) else 0
 
     def _expected(self, view: View) -> int:
-        """The least count to be expected from a server that reads everything; what was learned about it may be wrong."""
+        """The lowest count to be expected from a server that cuts nothing: the lower of the estimate and our raw count, since
+        what was learned may be wrong."""
         return min(self.prompt_tokens(view), view.raw)
 
     def _doubtful(self, usage: Usage, view: View) -> bool:
+        """True where the server's count is so much lower than expected that it must have cut the prompt."""
         share = 0.6 if self.calibration.samples else 0.4
         return not usage.estimated and usage.prompt < share * self._expected(view)
 
@@ -264,6 +273,7 @@ class ModelKnowledge:
         await self._keep(Known(window if window and window.tokens else None, self.calibration, self._known.filled))
 
     async def _keep(self, known: Known) -> None:
+        """Store this for other sessions, where it is new."""
         if known != self._known:
             self._known = known
             await self._knowledge_store.save(self.model.name, known)
@@ -282,4 +292,5 @@ class ModelKnowledge:
         await (self._keep(new) if writer == self.model.name else self._knowledge_store.save(writer, new))
 
     def _known_of(self, model: str) -> Known:
+        """What is known about a model."""
         return self._known if model == self.model.name else self._knowledge_store.load(model)

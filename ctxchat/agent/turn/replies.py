@@ -1,5 +1,8 @@
-"""The model calls of a turn: before each, room is made; a request that is refused is mended; where the model fails for good,
-another one is asked. Knows no provider and no tool.
+"""Makes the model calls of a turn. Before each, room is made in the window; a request that the server refuses is changed so that
+it can be sent again; where the model fails for good, a fallback model is asked. Knows no provider and no tool.
+
+The order: `next` makes room (`_ready`), streams a call (`_stream_call`), lets `_remedy` decide what helps against a failure, and
+takes in the complete reply (`_accept_reply`).
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from ctxchat.core.quantities import server_cut
 from ctxchat.core.refused import blamed_tool, blames_media, blames_tools
 
 MAX_LEFT_OUT = 5
-"""How often in a turn something that a server refuses is left out of the request."""
+"""The most times in a turn that something which a server refuses is left out of the request."""
 
 
 class Replies:
@@ -54,16 +57,17 @@ class Replies:
         self._first = ""  # the first part of a reply that was cut off and is continued
         self.cut_at = 0
         """The output limit in tokens at which the last reply was cut off; 0 for a complete one."""
-        self._went_on = False
+        self._went_on = False  # a reply of this turn was continued already
         self.goes_on = False
         """Whether the last reply was cut off in its text: the next one continues it, once in a turn."""
         self.follow_up = ""
-        """A note for the model where its last reply was no end: to go on, or to make the call it announced. Empty for none."""
-        self._missed = False  # an announced call did not come, in this turn
+        """A note for the model where its last reply was not the end: to go on, or to make the call it announced. Empty for
+        none."""
+        self._missed = False  # in this turn, the model was told of an announced call that did not come
 
     async def next(self, *, inside: bool) -> None:
-        """Get one reply: sealed, or left open where it has calls to run. `inside`: it is not the first of the turn. Raises
-        ModelError."""
+        """Get one reply. It is added to the record, or stays in flight where it has calls to run. `inside`: it is not the first
+        of the turn. Raises ModelError."""
         await self._ready(inside=inside)
         recovery = self._compactor.recovery()
         while self._open.draft.end is None:
@@ -71,7 +75,7 @@ class Replies:
             try:
                 await self._stream_call(recovery.output)
             except ModelError as problem:
-                if self._first and problem.kind == "empty":  # nothing was missing but its end
+                if self._first and problem.kind == "empty":  # the reply to be continued had been complete after all
                     self._open.draft, self.goes_on, self._before, self._first = ArrivingReply(), False, "", ""
                     self.follow_up = ""
                     return
@@ -83,7 +87,8 @@ class Replies:
         self._before = self._first = self._open.text if self.goes_on else ""
 
     async def _ready(self, *, inside: bool) -> None:
-        """Make room, and take in what hooks have to add: from before, and to a compaction."""
+        """Make room for the request, and write the notes of hooks into the record: those that waited, and those about a
+        compaction."""
         conversation = self._conversation
         await self._hooks.between(self._emit)
         await self._compactor.make_room(self._emit, inside=inside)
@@ -92,45 +97,47 @@ class Replies:
             await self._emit(await conversation.remeasure())
 
     async def _remedy(self, problem: ModelError, recovery: OverflowRecovery, *, inside: bool) -> None:
-        """Do what lets the request be made again: shorten it, leave out what was refused, or change to another model. Raises the
-        problem where none of these helps."""
+        """Do what lets the request be made again: leave out reasoning, shorten it, leave out what was refused, or change to
+        another model. Raises the problem where none of these helps."""
         conversation = self._conversation
         if problem.kind == "prefix_changed" and await conversation.leave_out_thoughts():
             self._open.draft = ArrivingReply()
-            said = "The model's own reasoning so far no longer fits what stands before it, so it is not sent back any more."
-            await self._emit(Notice("warning", f"{said} Nothing that was said is lost."))
+            text = "The model's own reasoning so far no longer fits what stands before it, so it is not sent back any more."
+            await self._emit(Notice("warning", f"{text} Nothing that was said is lost."))
         elif remedy := recovery.remedy(problem):
-            self._open.draft = ArrivingReply()  # what came of an overflowing call is no answer
+            self._open.draft = ArrivingReply()  # what came before an overflow is no answer
             await remedy(self._emit)
             await self._hooks.between(self._emit)
         elif not self._open.draft.has_begun and (
-            said := await self._left_out(problem) or await self._fallback.step_in(problem)
+            notice := await self._left_out(problem) or await self._fallback.step_in(problem)
         ):
             self._open.draft = ArrivingReply()
-            await self._emit(Notice("warning", said))
+            await self._emit(Notice("warning", notice))
             await self._ready(inside=inside)
         else:
             raise problem
 
     async def _left_out(self, problem: ModelError) -> str:
-        """Leave out for good what the server refused of the request: a tool whose description it blames, or images and files. A
-        sentence about that for the person; empty where it blames nothing of the kind, or was asked too often."""
+        """Leave out for good what the server refused of the request: a tool whose description it blames, or images and files.
+        Returns a sentence about that for the person; empty where it blames none of these, or too much was left out in this turn
+        already."""
         conversation = self._conversation
         if self._refused >= MAX_LEFT_OUT:
             return ""
         self._refused += 1
-        if said := await self._without_refused_tools(problem):
-            return said
-        if blames_media(problem) and (found := media_change(conversation.ledger, conversation.clock.now())):
-            change, names = found
+        if notice := await self._without_refused_tools(problem):
+            return notice
+        if blames_media(problem) and (media := media_change(conversation.ledger, conversation.clock.now())):
+            change, names = media
             await conversation.write(Changed(change, conversation.as_counted))
-            left = ", ".join(names)
-            return f"The server refused {left}, left out from now on (undo brings it back): {problem.text}"
+            left_out = ", ".join(names)
+            return f"The server refused {left_out}, left out from now on (undo brings it back): {problem.text}"
         return ""
 
     async def _without_refused_tools(self, problem: ModelError) -> str:
-        """As `_left_out`, for tools. Where the refusal names none, they are found by trying; their arguments are then described
-        in words before a tool is left out."""
+        """`_left_out` for tools. Where the refusal names none, they are found by sending requests with some of the tools. A tool
+        that was found so is first sent again with its arguments described in words, and left out only where that is refused as
+        well."""
         conversation = self._conversation
         tools = conversation.view.tools
         if tool := blamed_tool(problem, [spec.name for spec in tools]):
@@ -140,15 +147,15 @@ class Replies:
             return ""
         looking = "The server refused how a tool is described, and does not say which: it is looked for."
         await self._emit(Notice("info", f"{looking} {problem.text}"))
-        found = await RefusedTools(conversation, self._fallback.retries).find(tools)
-        said: list[str] = []
-        known = conversation.state.reduced_tools.get(conversation.model.name, ())
+        refused = await RefusedTools(conversation, self._fallback.retries).find(tools)
+        parts: list[str] = []
+        in_words = conversation.state.reduced_tools.get(conversation.model.name, ())
         for reduced in (True, False):
-            if names := [name for name in found if (name not in known) == reduced]:
+            if names := [name for name in refused if (name not in in_words) == reduced]:
                 await conversation.refuse_tools(names, reduced=reduced)
                 left = "in words from now on" if reduced else "left out from now on: its server takes none of it"
-                said.append(f"{', '.join(names)}: {left}")
-        return f"The server refused how arguments are described. {'; '.join(said)}." if said else ""
+                parts.append(f"{', '.join(names)}: {left}")
+        return f"The server refused how arguments are described. {'; '.join(parts)}." if parts else ""
 
     async def _stream_call(self, output: int) -> None:
         """Make one call and emit what streams in; the gauge grows with it. Raises ModelError."""
@@ -192,9 +199,9 @@ class Replies:
             raise self._no_reply_error(draft)
 
     def _no_reply_error(self, draft: ArrivingReply) -> ModelError:
-        """The error that says why what came is no reply."""
+        """The error for a call that brought no complete reply. Books what the call cost."""
         usage = draft.end.usage if draft.end else None
-        if usage and usage.cost_usd:  # no reply, but paid for
+        if usage and usage.cost_usd:
             self._conversation.apply_now_write_later(Spent(self._conversation.model.name, usage.cost_usd, "replies"))
         if draft.has_begun and draft.end:
             return ModelError(
@@ -215,7 +222,8 @@ class Replies:
         )
 
     async def _accept_reply(self) -> None:
-        """Take in a complete reply: seal it, or keep it open for its calls; anchor the gauge on the server's count."""
+        """Take in a complete reply: seal it (add it to the record), or keep it in flight for its calls. The server's count
+        becomes the gauge's anchor; then usage, cache, remarks and the gauge are emitted."""
         conversation, end = self._conversation, self._open.draft.end
         assert end is not None
         unfinished = end.finish == "length" and not end.calls and bool(self._open.draft.text.strip())
@@ -242,16 +250,16 @@ class Replies:
             await conversation.write(Sealed((single("reply", message, conversation.ledger.turn),)), measured)
             self._open.reply = None
             context_usage = await conversation.remeasure()
-        said = remarks(end, message, measured.cut, goes_on=self.goes_on)
         cache = (context_usage.cache,) if context_usage.cache != NOTHING_KNOWN else ()
-        notices = (Notice("info" if self.goes_on else "warning", text) for text in said)
-        nearly = (Notice("warning", text) for text in conversation.spending.warnings())
-        for event in (usage, *cache, *notices, *nearly, context_usage):
+        texts = remarks(end, message, measured.cut, goes_on=self.goes_on)
+        notices = (Notice("info" if self.goes_on else "warning", text) for text in texts)
+        spending = (Notice("warning", text) for text in conversation.spending.warnings())
+        for event in (usage, *cache, *notices, *spending, context_usage):
             await self._emit(event)
         await conversation.knowledge.unlearn_window(usage)
 
     def _counted_here(self, message: Message, usage: Usage | None) -> Usage:
-        """Our own count, for a server that counted nothing or nonsense."""
+        """The usage by our own count, for a server that reported none that can be true."""
         conversation = self._conversation
         cost = usage.cost_usd if usage else 0.0
         return Usage(
@@ -263,25 +271,25 @@ class Replies:
 
 
 def remarks(end: ReplyEnd, message: Message, cut: int, *, goes_on: bool = False) -> list[str]:
-    """What a person should know about a reply, in sentences. `cut`: tokens that the server left out of the prompt; `goes_on`: the
-    rest is asked for."""
-    said = [end.notes.remark] if end.notes.remark else []
+    """Sentences for the person about what is unusual in a reply. `cut` is the number of tokens that the server left out of the
+    prompt; `goes_on`: the model is asked for the rest."""
+    texts = [end.notes.remark] if end.notes.remark else []
     if cut:
-        said.append(server_cut(cut))
+        texts.append(server_cut(cut))
     if end.finish == "length":
         limit = f" of {end.limit:,} tokens" if end.limit else ""
-        said.append(f"The reply was cut at its output limit{limit}{_after_cut(message, goes_on)}")
+        texts.append(f"The reply was cut at its output limit{limit}{_after_cut(message, goes_on)}")
     elif end.finish == "tool_calls" and not end.calls:
-        said.append("The model said that it would call a tool, and did not.")
+        texts.append("The model said that it would call a tool, and did not.")
     elif end.finish == "content_filter":
-        said.append("The provider's content filter ended the reply.")
+        texts.append("The provider's content filter ended the reply.")
     elif end.finish == "refusal":
-        said.append("The model refused to answer.")
-    return said
+        texts.append("The model refused to answer.")
+    return texts
 
 
 def _after_cut(message: Message, goes_on: bool) -> str:
-    """What happens after a reply was cut off, or what helps: the end of a sentence."""
+    """The end of a sentence about a reply that was cut off: what happens now, or what helps."""
     if goes_on:
         return "; it goes on."
     if message.calls:
@@ -290,14 +298,14 @@ def _after_cut(message: Message, goes_on: bool) -> str:
 
 
 MIN_REPEATED_CHARS = 24
-"""Repeated characters from which a repetition is one: a word or two may well follow itself."""
+"""The shortest repetition that is left out, in characters: a word or two may well be meant to follow itself."""
 
 
 class Continuation:
     """Leaves out of a reply, piece by piece, what it repeats of `before`, the half reply that it continues.
 
-    Some servers (llama.cpp, Mistral's) give a beginning they were handed back with the reply, and a model that is only told to
-    go on often begins its last sentence anew.
+    Some servers (llama.cpp, Mistral's) return the half reply that they were sent as a part of the new one, and a model that is
+    asked to go on often begins its last sentence again.
     """
 
     def __init__(self, before: str) -> None:
@@ -306,7 +314,7 @@ class Continuation:
         self._open = bool(before)
 
     def fresh(self, piece: ModelPiece) -> Sequence[ModelPiece]:
-        """The piece without what it repeats."""
+        """The pieces to use in place of one that arrived: without what it repeats, and behind text that was held back."""
         match piece:
             case TextDelta(text=text):
                 return (TextDelta(new),) if (new := self.new_text(text)) else ()
@@ -316,17 +324,17 @@ class Continuation:
                 return (piece,)
 
     def new_text(self, text: str) -> str:
-        """What is new in `text`; empty while all of it may still be a repetition."""
+        """The new part of `text`; empty while all of it may still be a repetition, so that it is held back."""
         if not self._open:
             return text
         self._held += text
         return "" if self._held in self._before else self.release_held()
 
     def release_held(self) -> str:
-        """What was held back and is no repetition."""
+        """The part of the text held back that is no repetition. From then on nothing is held back."""
         held, self._held, self._open = self._held, "", False
-        rest = held[repeated_chars(self._before, held) :]
-        return rest.lstrip() if self._before[-1:].isspace() else rest
+        new = held[repeated_chars(self._before, held) :]
+        return new.lstrip() if self._before[-1:].isspace() else new
 
 
 def repeated_chars(before: str, after: str) -> int:
