@@ -151,7 +151,7 @@ class Providers:
         """Store the result of a task: its text, its failure, or that it is late. Concurrent requests may each do so for one
         task."""
         if not task.done():
-            self.troubles[source_id] = f"gave no answer within {deadline:g} s; what it said last is used"
+            self.troubles[source_id] = f"took more than {deadline:g} s; what it said last is used"
             return
         if self._running.get(source_id) is task:
             del self._running[source_id]

@@ -14,6 +14,7 @@ from ctxchat.core.quantities import count as count
 from ctxchat.core.quantities import percent as percent
 from ctxchat.core.quantities import server_cut
 from ctxchat.core.sections import SECTIONS, SectionName
+from ctxchat.models.offline import OFFLINE_NAME
 from ctxchat.presentation.text import short
 
 
@@ -202,14 +203,14 @@ def break_words(context_usage: ContextUsage) -> str:
     """A sentence on what the next message costs because something sent before has changed: tokens that the server reads anew,
     money, and reasoning that is lost; empty if it costs nothing."""
     breaks, price = context_usage.breaks, context_usage.price
-    if breaks is None or not (breaks.lost or breaks.thoughts):
+    if breaks is None or not (breaks.lost or breaks.thoughts) or context_usage.model == OFFLINE_NAME:
         return ""
     dearer = ""
     if price.cached:
         anew = breaks.kept * price.cached + breaks.lost * (price.written or price.input)
         dearer = f", {money(anew)} instead of {money((breaks.kept + breaks.lost) * price.cached)}"
     start = breaks.message or "the beginning"
-    words = f"With the next message the server reads {short(breaks.lost)} tokens anew, from {start} on{dearer}"
+    words = f"The server reads {short(breaks.lost)} tokens of the next message anew, from {start} on{dearer}"
     if breaks.thoughts:
         words += f"; the reasoning of {count(breaks.thoughts, 'reply', 'replies')} is not sent back any more"
     return f"{words} ({breaks.cause or 'the reason is not known'})."
@@ -366,14 +367,15 @@ def starts_with_draft(context_usage: ContextUsage) -> bool:
 
 
 def forecast_words(context_usage: ContextUsage) -> str:
-    """The number of turns until compaction at the present pace: `~6 turns left at this pace`, `~4–9 turns left at this pace`;
-    empty if that cannot be told."""
+    """The number of turns until compaction at the present pace, or until the window is full where none starts by itself:
+    `~6 turns until compaction`, `~4–9 turns until the window is full`; empty if that cannot be told."""
     if context_usage.forecast_span is None:
         return ""
     fewest, most = context_usage.forecast_span
-    if not most:
-        return "no turn left at this pace"
-    return f"~{f'{fewest}–' if fewest < most else ''}{count(most, 'turn')} left at this pace"
+    end = "compaction" if context_usage.automatic.at_trigger else "the window is full"
+    return (
+        f"~{f'{fewest}–' if fewest < most else ''}{count(most, 'turn')} until {end}" if most else f"no turn until {end}"
+    )
 
 
 assert tuple(PARTS) == SECTIONS, "the gauge's parts must stand in the order of the sections"

@@ -51,7 +51,7 @@ async def test_a_question_is_answered_once_by_key(tmp_path: Path, keys: list[str
         await until(pilot, lambda: not app.controller.busy)
         assert session.answers == [answer]
         assert not app.query(ApprovalPanel)
-        told = any("/permissions takes it back" in each.message for each in app._notifications)
+        told = any("alt+m takes it back" in each.message for each in app._notifications)
         assert told == (answer[1].verdict == "always")
         assert app.focused is app.chat.composer.prompt
 

@@ -214,7 +214,7 @@ def test_the_reading_is_in_order_how_full_how_sure_of_what_what_is_amiss_what_ne
     assert sentence(context_usage) == (
         "The context is 50 % full, give or take 3 percent: about 18.0k of 36.0k tokens. 4.0k more are reserved for the reply, "
         "in a window of 40.0k, learned from a rejection instead of 128.0k. Largest: you 14.0k, tools 4.0k. "
-        "Tools 4.0k: 1.0k over the budget of 3.0k. Compaction starts after 9.0k more. About 4–9 turns left at this pace."
+        "Tools 4.0k: 1.0k over the budget of 3.0k. Compaction starts after 9.0k more. About 4–9 turns until compaction."
     )
 
 

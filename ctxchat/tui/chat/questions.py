@@ -29,6 +29,8 @@ from ctxchat.presentation.text import clean, cut, one_line
 from ctxchat.tui.chat.approval import ApprovalPanel
 from ctxchat.tui.chat.asked import AFTER_TAB_S, KEY_PAUSE_S, Asked, Keys
 from ctxchat.tui.chat.offers import FirstChoice, ImportLine, ImportOffer, LimitPanel, SuggestionPanel, UnreachedPanel
+from ctxchat.tui.commands import Keys as KeyTable
+from ctxchat.tui.commands import shown_key
 from ctxchat.tui.widgets.field import AnySizeList, Field
 
 if TYPE_CHECKING:
@@ -128,6 +130,7 @@ class Questions(Vertical):
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         """`now` is a steadily rising count of seconds."""
         super().__init__(id="questions")
+        self._rules_key = "/permissions"
         self._now = now
         self._changing = Lock()
         self._watching: Timer | None = None
@@ -160,6 +163,10 @@ class Questions(Vertical):
         """Suggest a compaction, in place of an earlier suggestion."""
         await self.unsuggest()
         await self._mount_panel(SuggestionPanel(suggested), before=0)
+
+    def use_keys(self, keys: KeyTable) -> None:
+        """Name the key of the list of rules as it is from now on."""
+        self._rules_key = next(map(shown_key, keys.get("permissions", ())), "/permissions")
 
     def keep_up(self, context_usage: ContextUsage) -> None:
         """Update the figures of a suggested compaction."""
@@ -354,7 +361,7 @@ class Questions(Vertical):
             self._session.permissions.answer(event.request.call_id, event.answer)
         if event.answer.verdict == "always":
             rule = one_line(event.answer.rule, 100)
-            self.app.notify(f"No longer asked here: {rule}. /permissions takes it back.", markup=False)
+            self.app.notify(f"From now on allowed here: {rule}. {self._rules_key} takes it back.", markup=False)
         self.call_next(self.answered, event.request.call_id)
 
     def on_question_panel_answered(self, event: QuestionPanel.Answered) -> None:

@@ -93,6 +93,7 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.gauges = Gauges(self.gauge, self.outlook, self.composer, self.side)
         self.gauges.use_keys(keys)
         self.transcript.use_keys(keys)
+        self.questions.use_keys(keys)
         self._keys = keys
         self._prefetch_watch = PrefetchWatch(self, self.gauges.show_again)
         self.presenter = TranscriptPresenter(self.transcript)
@@ -169,6 +170,7 @@ class ChatScreen(CurrentSizeScreen[None]):
         self.composer.prompt.use_keys(keys)
         self.gauges.use_keys(keys)
         self.transcript.use_keys(keys)
+        self.questions.use_keys(keys)
         self.empty.use_keys(keys)
         self.key_line.use_keys(keys)
 
