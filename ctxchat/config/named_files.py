@@ -22,17 +22,17 @@ MAX_HASHED_BYTES = 50_000_000
 """A larger file is identified by its size, time of change and inode, not by its content."""
 
 MAX_HASHED_BYTES_IN_ALL = 300_000_000
-"""Bytes hashed in all; further files are identified like too large ones."""
+"""The most bytes hashed in all; files beyond that are identified like those that are too large."""
 
 MAX_WORDS = 20_000
-"""Words of all commands that may be paths, and are looked up as such."""
+"""The most words in all commands that may be paths and are looked up."""
 
 MAX_GLOB_ENTRIES = 5_000
-"""Directory entries read to match all glob patterns."""
+"""The most directory entries that are read to match all glob patterns."""
 
 
 class TooMuch(Exception):
-    """Raised where there is more than can be examined, so that nobody can trust it; its text says what."""
+    """There is more than can be examined, so the project cannot be trusted; the text says what is too much."""
 
 
 class Marks:
@@ -91,6 +91,7 @@ _ENTRY_FILES = ("__main__.py", "__init__.py", "index.js", "package.json")
 
 
 def _is_folder_in(root: Path, word: str) -> bool:
+    """True for a word that names a folder in the project."""
     with suppress(ValueError):
         return os.path.isdir(root / word) and _is_near(root, word)  # noqa: PTH112
     return False
@@ -149,7 +150,7 @@ _BUILD_FILES = {
     **dict.fromkeys(["tox", "nox"], ("tox.ini", "noxfile.py")),
     "pre-commit": (".pre-commit-config.yaml",),
 }
-"""Files that say what a program runs, where it is given no file."""
+"""Files that tell a program what to run where no file is named in its command, by the program."""
 
 _OUTSIDE_FILES = {
     **dict.fromkeys(["uv", "uvx", "poetry", "pdm", "hatch"], ("pyproject.toml", "uv.lock", ".venv/bin/python")),
@@ -159,17 +160,17 @@ _OUTSIDE_FILES = {
     "cargo": ("Cargo.toml", "build.rs", "src/main.rs"),
     "go": ("go.mod", "main.go"),
 }
-"""Such files of further programs, for servers, which run outside of the sandbox."""
+"""Such files of further programs. They count for servers only, which run outside of the sandbox."""
 
 _OUTSIDE_PROGRAMS = {
     **dict.fromkeys(["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx"], "node_modules/.bin"),
     **dict.fromkeys(["uv", "uvx", "poetry", "pdm", "hatch"], ".venv/bin"),
 }
-"""Folders in which a program looks first for programs that it runs; for servers."""
+"""The folder in which a program first looks for the programs that it runs; counts for servers only."""
 
 _FOLDER_OPTIONS = frozenset({"cd", "pushd", "-C", "--directory", "--prefix", "--cwd", "--project", "-f", "--file"})
 _MAX_FOLDERS = 20
-"""Folders that one command changes to or runs programs from."""
+"""The most folders that one command may change to or run programs from."""
 
 
 def _command_words(held: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[str]:
@@ -215,6 +216,7 @@ def _path_words(command: str, *, outside: bool) -> Iterable[str]:
 
 
 def _limited(folders: Sequence[str]) -> Sequence[str]:
+    """The folders. Raises TooMuch where they are too many."""
     if len(folders) > _MAX_FOLDERS:
         raise TooMuch("one of its commands goes to more folders than can be looked at")
     return folders

@@ -82,20 +82,22 @@ def compact(
     keep_recent: int = USUAL.keep_recent,
     count: Count = rough_count,
 ) -> list[MessageT]:
-    """The messages as they should be sent: those given while they are under the trigger, a shorter list beyond it.
+    """The messages to send: the given ones as long as they are below the trigger, else a shorter list.
 
-    `window` and `reserved` (for the reply) in tokens; `trigger` and `target` as shares of what a prompt may hold, `trigger=0` for
-    a compaction now; `keep_recent` in messages; `tools` are the schemas that go along. `count` says how many tokens a text is:
-    without one three characters are taken for a token, which errs upward. Without `summarise`, and where it returns nothing,
-    code keeps what it can: the person's words and a recap of the newest steps. What it raises reaches the caller, and nothing
-    has changed.
+    `window` is the model's context window and `reserved` the part of it for the reply, in tokens. A compaction runs where the
+    prompt reaches `trigger` and shortens it to `target`, both shares of the longest prompt (window less reserved); `trigger=0`
+    compacts now. The newest `keep_recent` messages are kept. `tools` are the schemas that are sent along. `count` gives the
+    tokens of a text; the default takes three characters for a token, which is rather too many. `summarise` asks a model for a
+    summary; without it, and where it returns nothing, code writes one: the person's messages and a recap of the newest steps. Its
+    exceptions reach the caller.
 
-    The given list and its messages are never changed; what stays is the same object, what goes is in the `originals` of what
-    stands for it. No call is parted from its results (late ones are put behind it), the system prompt, the last user message and
-    calls at the end that wait for their results stay, and a compaction that would free less than 5 % gives back the list as it
-    was. A call costs what is in the list, however much the summary stands for. Raises ImportProblem for what is no message or no
-    schema, ValueError for sizes and shares that make no sense, TypeError where `summarise` returns no text or `count` no number;
-    warns where what must stay is more than a prompt may hold.
+    The given list and its messages are never changed. Messages that stay are the same objects; those that go are in the
+    `originals` of the message that stands for them. A call keeps its results (late ones are moved behind it). The system prompt,
+    the last user message, and calls at the end that wait for results stay. Where a compaction would free less than 5 %, the given
+    list is returned. The time depends on what is in the list, not on how much its summary stands for.
+
+    Raises ImportProblem for an invalid message or schema, ValueError for sizes and shares that make no sense, TypeError where
+    `summarise` returns no text or `count` no number. Warns where what must stay is longer than a prompt may be.
     """
     given: list[MessageT] = as_list(messages)
     _check(window, reserved, trigger, target, keep_recent)
@@ -134,6 +136,7 @@ def compact(
 
 
 def _instructs(message: Message) -> bool:
+    """True for a message of the system prompt."""
     return message.role == "system"
 
 
@@ -156,6 +159,7 @@ def _check(window: int, reserved: int, trigger: float, target: float, keep_recen
 
 
 def _warn_if_full(raw: int, budget: Budget) -> None:
+    """Warn the caller where a list is longer than a prompt may be."""
     if raw > budget.limit:
         text = f"about {raw} tokens stay, and a prompt may hold {budget.limit}: what must stay is more than the window"
         warnings.warn(text, stacklevel=3)
@@ -178,21 +182,21 @@ def _counter(count: Count) -> TokenCounter:
         tokens = count(text)
         if isinstance(cast("object", tokens), Real) and 0 <= tokens <= MAX_TOKENS:
             return ceil(tokens)
-        said = f"count returned {tokens!r:.60} for the text {text[:40]!r}"
-        raise TypeError(f"{said}; it has to return how many tokens that is, as a number")
+        fault = f"count returned {tokens!r:.60} for the text {text[:40]!r}"
+        raise TypeError(f"{fault}; it has to return how many tokens that is, as a number")
 
     return TokenCounter(checked)
 
 
 def _tool(schema: object, number: int) -> ToolSpec:
     """A tool that a caller gave. Raises ImportProblem, which names it by its number, where it is none."""
-    told: object = schema
-    if isinstance(told, Mapping):
-        fields = cast("Mapping[str, Any]", told)
-        told = fields.get("function", fields)
-    if not isinstance(told, Mapping):
+    function: object = schema
+    if isinstance(function, Mapping):
+        fields = cast("Mapping[str, Any]", function)
+        function = fields.get("function", fields)
+    if not isinstance(function, Mapping):
         raise ImportProblem(f"tool {number}: {type(schema).__name__} is no schema of a function")
-    fields = cast("Mapping[str, Any]", told)
+    fields = cast("Mapping[str, Any]", function)
     parameters: object = {} if fields.get("parameters") is None else fields["parameters"]
     if not isinstance(parameters, Mapping):
         raise ImportProblem(f"tool {number}: its parameters are a {type(parameters).__name__}, not an object")
@@ -208,7 +212,7 @@ def _tool(schema: object, number: int) -> ToolSpec:
 # ── the record that a list stands for ──
 
 Record = Sequence[Any]
-"""The messages of a ledger as they were given, by number, from 1."""
+"""The caller's messages that a ledger was made of, as they were given, by their number from 1."""
 
 
 def _continue(given: Sequence[Any], lead: int, continued: Continued | None) -> tuple[Ledger, Record] | None:
@@ -263,7 +267,7 @@ def _ledger_of(given: Sequence[Any], lead: int, options: PlanOptions) -> tuple[L
             seq += 1
             continue
         if not message.originals:
-            continue  # the made-up result of a call that nobody answered: it is made anew
+            continue  # a result added for a call that had none; it is added again below
         span = range(seq, seq + len(message.originals))
         seq = span.stop
         if isinstance(message, Summary):
@@ -277,9 +281,9 @@ def _ledger_of(given: Sequence[Any], lead: int, options: PlanOptions) -> tuple[L
 
 
 def _closings(groups: Sequence[Group]) -> list[StandIn]:
-    """The results that were made up for unanswered calls, in order, as messages that stand for no others."""
-    made = [m for group in groups for m in group.messages if m.synthetic]
-    return [StandIn(to_wire(m), ()) for m in sorted(made, key=lambda m: m.seq)]
+    """The results that were added for unanswered calls, in order, as messages that stand for no others."""
+    added = [m for group in groups for m in group.messages if m.synthetic]
+    return [StandIn(to_wire(m), ()) for m in sorted(added, key=lambda m: m.seq)]
 
 
 def _with_summary(ledger: Ledger, span: range, digest: Digest, unread: set[int], options: PlanOptions) -> Ledger:
@@ -312,6 +316,7 @@ def _with_content(groups: Sequence[Group], seq: int, message: Mapping[str, Any])
 
 
 def _shrink(group: Group, texts: Mapping[int, str]) -> Edit:
+    """The edit that shows a group with these texts in place of messages' own, by their numbers."""
     replace = msgspec.structs.replace
     shown = tuple(replace(m, content=texts[m.seq]) if m.seq in texts else m for m in group.messages)
     return Edit("shrink", (group.id,), replace(group, messages=shown))

@@ -1,8 +1,8 @@
-"""Interprets tool calls: what a call is about (a file, a command line, an address), its result in one line, and which program a
-command line runs.
+"""Interprets tool calls and their results: what a call does and to what (`use_of`: reads a file, runs a command line, …), whether
+it failed or was refused, its result in one line (`gist`), and which program a command line runs.
 
-Tools come from anywhere, imported conversations too, so this goes by common words in names and keys of arguments, not by a list
-of tools.
+Tools come from anywhere (servers, imported conversations), so this goes by common words in the names of tools and arguments and
+not by a list of tools.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from ctxchat.core.quantities import count
 from ctxchat.core.tool_names import ASK_USER
 
 UseKind = Literal["read", "change", "run", "search", "fetch", "ask", "other"]
+
+# Names of arguments, by what they hold; then words in names of tools, by what these do.
 
 _PATHS = (
     *("path", "file_path", "filePath", "filepath", "filename", "file", "target_file", "absolute_path", "relative_path"),
@@ -217,12 +219,12 @@ def patched(call: ToolCall) -> Iterator[PatchedFile]:
 
 
 def is_to_do(call: ToolCall) -> bool:
-    """The call keeps a to-do list."""
+    """True for a call that writes a to-do list."""
     return bool(_LIST.search(call.name))
 
 
 def same_arguments(arguments: str) -> str:
-    """Arguments in a canonical form with sorted keys, so that equal calls compare equal; unparsable ones unchanged."""
+    """Arguments with sorted keys, so that equal ones are equal texts; unchanged where they cannot be parsed."""
     fields = fields_of(arguments)
     return arguments if fields is None else msgspec.json.encode(fields, order="sorted").decode("utf-8", "replace")
 
@@ -237,20 +239,20 @@ def exit_code(text: str) -> int | None:
 
 
 def failed(result: Message) -> bool:
-    """True when a result says that the call achieved nothing: it was cancelled or refused, or the result is only an error."""
+    """True for a result by which the call achieved nothing: it was cancelled or refused, or the result is only an error."""
     return result.synthetic or result.failed or bool(_FAILED.match(result.text))
 
 
 def refused(result: Message) -> bool:
-    """True when a result says that the call was not allowed to run: by the person, by a rule or the mode, or because nobody could
-    be asked."""
+    """True for the result of a call that was not allowed to run: by the person, by a rule or the mode, or because nobody could be
+    asked."""
     return bool(_REFUSED.match(result.text))
 
 
 def words_of_refusal(result: Message) -> str:
-    """The person's own words while refusing a call; empty where they said nothing or refused nothing."""
-    found = _SAID_REFUSING.search(result.text) if refused(result) else None
-    return (found["words"] or found["more"]).strip() if found else ""
+    """What the person said when they refused a call; empty where they said nothing or refused nothing."""
+    match = _SAID_REFUSING.search(result.text) if refused(result) else None
+    return (match["words"] or match["more"]).strip() if match else ""
 
 
 def words_of_answer(call: ToolCall, result: Message) -> str:

@@ -1,4 +1,6 @@
-"""Finds numbers in text together with what they are about: values with their name, amounts with the words before them."""
+"""Finds numbers in a text together with what they are about: values with a name (`timeout = 30 s`), and amounts with the words
+before them ("coverage is 92 %"). A number is kept as a fact beside summaries, and a newer one of the same subject replaces it
+(`subject_of`)."""
 
 from __future__ import annotations
 
@@ -79,10 +81,12 @@ _LAST_AMOUNT = expression(r"[-+$€£<>≤≥~≈]*\d[\d.,_–-]*(?=\D*\Z)")
 
 
 def numbers(text: str, at: At, endings: frozenset[str]) -> Iterator[Fact]:
-    """The numbers in a text, as facts: values with their name, and amounts with the words they are about.
+    """The numbers in a text as facts; `at` has the message's number, its speaker and its turn.
 
-    An agent's numbers count only outside lists and tables, where a figure may stand beside another figure's label, and only where
-    the sentence says what they are about. Names that end like a file (`endings`) are positions in a file, not values."""
+    Numbers in an agent's text count only outside of lists and tables, where a figure may stand beside the label of another, and
+    only where the sentence tells what they are about. A name that ends like that of a file (one of `endings`) is followed by a
+    line number and not by a value.
+    """
     text = ESCAPE.sub(" ", text if at[1] == "user" else _LISTED.sub("", text))
     named: set[int] = set()
     for match in sorted([*some(_NAMED, text, 30), *some(_SET, text, 30)], key=re.Match[str].start):
@@ -107,12 +111,12 @@ def numbers(text: str, at: At, endings: frozenset[str]) -> Iterator[Fact]:
 
 
 def _says_enough(match: re.Match[str]) -> bool:
-    """True for a name of a program, or a value with a unit: "total: 12" says too little."""
+    """True where a named value tells enough to be kept: its name is one from code, or it has a unit ("total: 12" does not)."""
     return bool(SYMBOL.fullmatch(match[1])) or not match[2].replace(",", "").isdigit()
 
 
 def values_in(code: str) -> set[tuple[str, str]]:
-    """The values that a piece of code or of a settings file gives to names."""
+    """The pairs of name and value that a piece of code or of a settings file assigns."""
     return {(match[1].rpartition(".")[2], plain(match[2])) for match in some(_IN_CODE, code, 200)}
 
 
