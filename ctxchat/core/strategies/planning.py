@@ -187,9 +187,8 @@ Shortened = tuple[Entry, Sequence[Message], Sequence[Spill]]
 
 def shrink_step(name: str, basis: Basis, shortened: Iterable[Shortened], needed: int) -> Step | None:
     """The step that shows these messages in place of the longer ones, as far as each frees anything, until `needed` tokens are
-    free; None where none does."""
-    edits: list[Edit] = []
-    spills: list[Spill] = []
+    free; None where none does. What the last of them frees too much is given back to others, the newest first."""
+    made: list[tuple[int, Edit, Sequence[Spill]]] = []
     freed = 0
     for entry, messages, saved in shortened if needed > 0 else ():
         assert entry.group is not None
@@ -197,11 +196,15 @@ def shrink_step(name: str, basis: Basis, shortened: Iterable[Shortened], needed:
         gain = basis.weight(entry) - basis.group_tokens(group)
         if gain > 0:
             freed += gain
-            edits.append(Edit(kind="shrink", covers=entry.covers, replacement=group))
-            spills += saved
+            made.append((gain, Edit(kind="shrink", covers=entry.covers, replacement=group), saved))
         if freed >= needed:
             break
-    return Step(name, freed, len(edits), edits=tuple(edits), spills=tuple(spills)) if edits else None
+    for each in made[::-1]:
+        if freed - each[0] >= needed:
+            freed -= each[0]
+            made.remove(each)
+    edits, spills = tuple(edit for _, edit, _ in made), tuple(spill for *_, saved in made for spill in saved)
+    return Step(name, freed, len(edits), edits=edits, spills=spills) if edits else None
 
 
 def after_step(view: View, ledger: Ledger, step: Step, counter: TokenCounter) -> tuple[View, Ledger]:

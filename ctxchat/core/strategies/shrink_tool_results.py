@@ -7,8 +7,8 @@ from ctxchat.core.budget import Budget
 from ctxchat.core.ledger import Entry, Ledger
 from ctxchat.core.messages import Message, ToolCall
 from ctxchat.core.prompt_files import SKILL_TOOL
-from ctxchat.core.strategies.base import Plan, Spill
-from ctxchat.core.strategies.planning import Basis, PlanOptions, one_step
+from ctxchat.core.strategies.base import Plan, Spill, Step
+from ctxchat.core.strategies.planning import Basis, PlanOptions, after_step, one_step
 from ctxchat.core.strategies.results import MAX_RECENT_SHARE, shorten, spill_of
 from ctxchat.core.tooluse import gist, use_of
 from ctxchat.core.view import View
@@ -47,12 +47,31 @@ class ShrinkToolResults:
             call = calls[place - 1] if 0 < place <= len(calls) else None
             return self._stub_line(entry, call, place, message, budget.limit)
 
-        old = basis.old()
-        needed, arguments = view.raw - budget.target, self.options.argument_tokens
-        step = shorten(self.name, basis, [e for e in old if e is not basis.last_seen], line, needed, arguments)
+        old, needed = basis.old(), view.raw - budget.target
+        step = shorten(self.name, basis, [e for e in old if e is not basis.last_seen], line, needed)
+        step = self._with_arguments(basis, step, needed)
         if view.raw - (step.tokens_freed if step else 0) > budget.trigger:
-            step = shorten(self.name, basis, old, line, needed, arguments)
+            step = self._with_arguments(basis, shorten(self.name, basis, old, line, needed), needed, all_old=True)
         return one_step(self.name, basis, step)
+
+    def _with_arguments(self, basis: Basis, step: Step | None, needed: int, *, all_old: bool = False) -> Step | None:
+        """The step, with arguments of old calls shortened as well where the results alone free too little: what a call wrote says
+        more of the work than what others brought."""
+        freed = step.tokens_freed if step else 0
+        if freed >= needed:
+            return step
+        view, ledger = (
+            after_step(basis.view, basis.ledger, step, self.options.counter) if step else (basis.view, basis.ledger)
+        )
+        after = Basis(view, ledger, self.options)
+        old = [e for e in after.old() if all_old or e is not after.last_seen]
+        most = self.options.argument_tokens
+        more = shorten(self.name, after, old, lambda *_: None, needed - freed, most)
+        if step is None or more is None:
+            return step or more
+        edits = {edit.covers: edit for edit in (*step.edits, *more.edits)}
+        spills = (*step.spills, *more.spills)
+        return Step(self.name, freed + more.tokens_freed, len(edits), edits=tuple(edits.values()), spills=spills)
 
     def _stub_line(
         self, entry: Entry, call: ToolCall | None, place: int, message: Message, limit: int
