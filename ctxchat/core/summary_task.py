@@ -60,7 +60,7 @@ LAST, LAST_TOKENS = 3, 250
 RECORD_NOW, UPDATE_NOW = "Write the record now.", "Write now what changes in the record so far."
 """The last line of a summariser's prompt: for a new record, and for an update of the record so far."""
 
-SUMMARY_SHARE, SMALL_LIMIT, MAX_SUMMARY_SHARE = 0.05, 28_000, 0.4
+SUMMARY_SHARE, SMALL_LIMIT, MAX_SUMMARY_SHARE = 0.05, 40_000, 0.4
 """The share of what an agent writes that summaries may take where a prompt may hold so many tokens or fewer; in larger windows it
 grows with them, and from the last share on there is no limit."""
 

@@ -259,6 +259,37 @@ def test_long_arguments_give_way_where_only_the_result_was_superseded() -> None:
     )
 
 
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(0, 2_000), st.integers(0, 2_000)), min_size=1, max_size=12), st.integers(0, 30_000)
+)
+def test_results_are_cut_before_arguments_and_no_more_than_is_needed(sizes: list[tuple[int, int]], freed: int) -> None:
+    history = [Message(1, "user", "Go.")]
+    for place, (written, read) in enumerate(sizes):
+        call = ToolCall(f"c{place}", "write_file", json.dumps({"path": f"{place}.py", "text": "word " * written}))
+        history += [
+            Message(2 + 2 * place, "assistant", calls=(call,)),
+            Message(3 + 2 * place, "tool", f"{place} " + "line " * read, call_id=call.id, name="write_file"),
+        ]
+    options = PlanOptions(keep_recent=0, recent_results=0, counter=METER)
+    ledger = Ledger(groups=group_messages(history))
+    view = see(ledger, options)
+    shrink = builtin_strategies(options)["shrink_tool_results"]
+    plan = shrink.plan(view, ledger, budget_of(100_000, view.raw, max(0, view.raw - freed)))
+    if plan is None:
+        return
+    done = see(ledger.apply(apply_plan(ledger, plan, "p", options)), options)
+    before, after = ({i.message.id: i for i in v.items} for v in (view, done))
+    cut = {
+        name: before[name].tokens - item.tokens for name, item in after.items() if item.message != before[name].message
+    }
+    results = [i for i in done.items if i.message.role == "tool"]
+    if any(before[name].message.calls for name in cut):
+        assert all("full text" in i.message.text or i.tokens <= 90 for i in results[:-2]), "all it has done with"
+    elif (excess := sum(cut.values()) - freed) > 0:
+        assert all(gain > excess for gain in cut.values()), "what is freed too much is given back"
+
+
 MEMORY = Memory()
 """The facts of what stands in each of these."""
 
