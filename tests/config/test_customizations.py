@@ -215,6 +215,15 @@ def test_the_tools_of_a_front_matter_that_is_no_yaml(tools: str) -> None:
     assert agent_table(fields, "")["tools"] == ["read_file", "grep"]
 
 
+def test_tools_that_opencodes_form_switches_off_are_not_there() -> None:
+    fields, body = split_frontmatter(
+        "---\ndescription: x\ntools:\n  write: false\n  bash: false\n  read: true\n---\nYou read."
+    )
+    table = agent_table(fields, body)
+    assert table["disallowed_tools"] == ["write_file", "shell"] and "tools" not in table
+    assert agent_table({"tools": "read, bash"}, "")["tools"] == ["read_file", "shell"]
+
+
 def test_what_an_agents_file_says_without_effect_is_named(home: Home) -> None:
     head = "---\nname: {0}\ndescription: x\ncolor: red\ntools: Read, WebSearch\npermissionMode: dontAsk\n"
     write(home.workspace / ".claude/agents/a.md", head.format("a") + "disallowedTools: Bash(rm *)\n---\nA")

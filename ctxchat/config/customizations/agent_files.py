@@ -10,7 +10,7 @@ import msgspec
 from ctxchat.config.customizations.frontmatter import names_of, split_frontmatter, text_of
 from ctxchat.config.customizations.places import CustomizationFolder, markdown_files, read_source
 from ctxchat.config.problems import Problem
-from ctxchat.core.tool_names import our_name
+from ctxchat.core.tool_names import CLAUDE_NAMES, our_name
 
 _MODES = {"plan": "plan", "acceptEdits": "auto-edit"}
 """Claude Code's permission modes and ctxchat's for them. Modes that ask less often than ctxchat's are ignored."""
@@ -56,8 +56,10 @@ def agent_table(fields: dict[str, Any], body: str) -> dict[str, Any]:
     tools = names_of(fields, "tools")
     if tools is not None and "*" not in tools:
         table["tools"] = list(dict.fromkeys(name for tool in tools if (name := _tool(tool))))
-    disallowed = (_tool(tool) for tool in names_of(fields, "disallowedTools") or () if "(" not in tool)
-    if names := list(dict.fromkeys(filter(None, disallowed))):
+    denied = [tool for tool in names_of(fields, "disallowedTools") or () if "(" not in tool]
+    if isinstance(switches := fields.get("tools"), dict):  # opencode's form: `write: false`
+        denied += [tool for tool, on in switches.items() if on is False]
+    if names := list(dict.fromkeys(name for tool in denied if (name := _tool(tool)))):
         table["disallowed_tools"] = names
     if skills := names_of(fields, "skills"):
         table["skills"] = list(skills)
@@ -84,8 +86,12 @@ def _unused(fields: dict[str, Any]) -> Iterator[str]:
     yield from (f"disallowedTools: {tool}" for tool in names_of(fields, "disallowedTools") or () if "(" in tool)
 
 
+_LOWER_NAMES = {theirs.lower(): name for name, theirs in CLAUDE_NAMES.items()}
+"""Our tools by the names that opencode has for them."""
+
+
 def _tool(name: str) -> str:
     """ctxchat's name of a tool, from its own or another agent's name; empty where there is none. A rule in brackets (`Bash(git
     *)`) is dropped: ctxchat asks for permission itself."""
     bare = name.partition("(")[0].strip()
-    return our_name(bare) or (bare if bare.islower() else "")
+    return our_name(bare) or _LOWER_NAMES.get(bare) or (bare if bare.islower() else "")

@@ -1,5 +1,5 @@
 """Parses the front matter of a Markdown file: YAML between two lines of `---`, also where it is not quite valid. Values are
-texts, booleans or lists of texts only: other YAML types could become arbitrarily large.
+texts, booleans, lists of texts or tables of these only: other YAML types could become arbitrarily large.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ def _texts(value: Any) -> Any:
     if isinstance(value, str):
         return _scalar(value)
     # Deeper values are left out: through references a few lines can hold the same list a billion times.
+    if isinstance(value, dict):
+        return {str(key): _scalar(inner) for key, inner in value.items() if isinstance(inner, str)}
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else None
 
 
@@ -90,7 +92,7 @@ def names_of(fields: dict[str, Any], name: str) -> tuple[str, ...] | None:
     """The names in a field, a YAML list (also as text, `["a", "b"]`) or separated by commas; None where the field is missing.
     Commas in brackets do not separate."""
     value = fields.get(name)
-    if value is None:
+    if value is None or isinstance(value, dict):
         return None
     items = value if isinstance(value, list) else _LISTED_NAME.findall(str(value).strip().strip("[]"))
     return tuple(text for item in items if (text := item.strip(" \t\n'\"")))
