@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -18,7 +18,8 @@ MAX_VALUE_CHARS = 24
 
 
 class News(msgspec.Struct, frozen=True):
-    """The changes that count `now`, and those that count `later`, from the next session or start on, as each one says."""
+    """The changes that count `now`, and those that count `later`: from the next session, start or compaction on, as each one
+    says."""
 
     now: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
@@ -32,8 +33,12 @@ class News(msgspec.Struct, frozen=True):
         return (*self.now, *self.later)
 
 
-def compare_settings(before: Loaded, after: Loaded) -> News:
-    """The changes between two loaded settings."""
+WAITS = "with the next compaction"
+"""When a change counts that was put off."""
+
+
+def compare_settings(before: Loaded, after: Loaded, put_off: Collection[str] = ()) -> News:
+    """The changes between two loaded settings. Those of the options with the keys `put_off` count with the next compaction."""
     now: list[str] = []
     later: list[str] = []
     for key, was, is_ in changes(before.settings, after.settings):
@@ -43,7 +48,7 @@ def compare_settings(before: Loaded, after: Loaded) -> News:
             _added_or_removed(key, before.settings, after.settings)
             or f"{key.removeprefix('context.')} {_describe_change(was, is_)}"
         )
-        if (counts := _counts(key)) == NOW:
+        if (counts := WAITS if key in put_off else _counts(key)) == NOW:
             now.append(line)
         else:
             later.append(f"{line}, {counts}")

@@ -4,15 +4,15 @@ session, and notifies the person of each change in one sentence."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ctxchat.config.consistency import for_agent
-from ctxchat.config.effective import Loaded
+from ctxchat.config.effective import Loaded, changes
 from ctxchat.config.news import compare_settings
 from ctxchat.config.problems import Problem
 from ctxchat.config.schema import Settings
@@ -20,7 +20,8 @@ from ctxchat.config.themes import load_themes
 from ctxchat.config.watch import Watch
 from ctxchat.core.errors import CtxchatError
 from ctxchat.presentation.usage_text import break_words
-from ctxchat.tui.panels.panel import Panel
+from ctxchat.tui.panels.panel import Confirm, Panel
+from ctxchat.tui.panels.settings import price_of_edits
 from ctxchat.tui.starting import servers_arrive, spoken
 from ctxchat.tui.style.themed_app import textual_theme
 
@@ -61,11 +62,12 @@ class Edits:
             themes = any(path.parent == self._folder / "themes" for path in changed)
             theme_problems = await self._take_themes() if themes else ()
             if changed:
-                await self.reload_settings(theme_problems)
+                by_hand = not any(isinstance(screen, Panel) for screen in self._app.screen_stack)
+                await self.reload_settings(theme_problems, by_hand=by_hand)
 
-    async def reload_settings(self, wrong: Sequence[Problem] = ()) -> None:
+    async def reload_settings(self, wrong: Sequence[Problem] = (), *, by_hand: bool = False) -> None:
         """Read the settings again and apply them; with a broken file the last good ones stay. The problems in `wrong` are shown
-        together with the changes."""
+        together with the changes. What was edited `by_hand` and has requests begin anew waits until the person was asked."""
         try:
             loaded = await asyncio.to_thread(self._load)
             await asyncio.to_thread(self._watch.add_places, loaded.files)
@@ -79,7 +81,9 @@ class Edits:
                 stays = "Not applied: the last good settings stay."
                 self._notify("\n".join((*self._problem_lines(loaded.broken), stays)), warning=True)
             return
-        lines = compare_settings(self._good, loaded).lines
+        waiting = await self._put_off(loaded) if by_hand else {}
+        session = self._app.controller.session
+        lines = compare_settings(self._good, loaded, session.setup.deferred.settings if session else ()).lines
         shown_before = {p.text for p in self._good.problems}
         problems = self._problem_lines([*wrong, *(p for p in loaded.problems if p.text not in shown_before)])
         mended, self._good = bool(before.broken), loaded
@@ -88,6 +92,38 @@ class Edits:
             lines = ("The settings are whole again; nothing else changed.",)
         if lines or problems:
             self._notify("\n".join((*problems, *few(lines))), warning=bool(problems))
+        if waiting:
+            self._app.run_worker(partial(self._ask_about, tuple(waiting)), group="asking", exit_on_error=False)
+
+    async def _put_off(self, loaded: Loaded) -> Mapping[str, Any]:
+        """Let the former values of changed options hold in this session until its next compaction, where requests would begin
+        anew at a price. Returns these values by key."""
+        session = self._app.controller.session
+        if session is None or session.read_only:
+            return {}
+        changed = changes(self._good.settings, loaded.settings)
+        held = dict(session.setup.deferred.settings)
+        back = [key for key, _, value in changed if key in held and held[key] == value]
+        waiting = {key: was for key, was, _ in changed if key not in held and price_of_edits(session, [key])}
+        if back or waiting:
+            kept = {key: value for key, value in held.items() if key not in back}
+            await session.setup.defer_setup(settings={**kept, **waiting})
+        return waiting
+
+    async def _ask_about(self, keys: Sequence[str]) -> None:
+        """Ask whether edits that wait for the next compaction are to count now, with what that costs."""
+        app, session = self._app, self._app.controller.session
+        if session is None:
+            return
+        price = price_of_edits(session, keys)
+        answer = await app.ask(Confirm(f"Edited: {', '.join(keys)}. In force now?\n{price}", may_wait=True))
+        held = session.setup.deferred.settings
+        if answer is True and app.controller.session is session:
+            await session.setup.defer_setup(settings={key: value for key, value in held.items() if key not in keys})
+            await self._put_in_force(self._good)
+        elif session.setup.deferred:
+            app.chat.notice("info", f"With the next compaction: {session.setup.deferred.words}.")
+        await app.chat.refresh_session()
 
     async def _take_themes(self) -> Sequence[Problem]:
         """Load the themes again; the problems in their files."""

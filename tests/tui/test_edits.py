@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from itertools import count
@@ -14,10 +15,12 @@ import pytest
 from ctxchat.config import trust
 from ctxchat.config.effective import Loaded, load_settings
 from ctxchat.config.themes import load_themes
+from ctxchat.core.cache_state import CacheState, Hold, NextCall
 from ctxchat.tools.mcp.server import ServerRow
 from ctxchat.tui.app import AppFiles, CtxchatApp, Runtime
 from ctxchat.tui.panels.help import HelpScreen
 from ctxchat.tui.panels.keys import AskKey, KeysScreen
+from ctxchat.tui.panels.panel import Confirm
 from ctxchat.tui.panels.settings import SettingsScreen
 from ctxchat.tui.panels.themes import ThemesScreen
 from ctxchat.tui.widgets.rows import Rows
@@ -279,3 +282,29 @@ async def test_a_key_that_starts_something_else_can_be_given_to_another_action(h
         await app.workers.wait_for_complete()
         assert app.keys["send"] == ("f3",) and app.keys["archive"] == ()
         await until(pilot, lambda: "keys.send: f3 was the key of archive, which has it no longer" in told(app))
+
+
+async def test_an_edited_file_that_has_requests_begin_anew_waits_until_it_is_asked_about(home: Home) -> None:
+    home.file.write_text("[tools]\nweb = true\n")
+    home.session.cache = CacheState((Hold(9_000, time.time() + 3_000, length=99),), "cold", NextCall(0.4))
+    async with run(home) as pilot:
+        said = await saved(pilot, home, "[tools]\nweb = false\n[context]\nkeep_recent = 5\n")
+        assert "keep_recent 12 → 5" in said and "tools.web true → false, with the next compaction" in said
+        await until(pilot, lambda: isinstance(pilot.app.screen, Confirm))
+        assert home.session.deferred.settings == {"tools.web": True}
+        await pilot.press("w")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, Confirm))
+        assert home.session.deferred.settings == {"tools.web": True}
+        await saved(pilot, home, "[tools]\nweb = true\n")
+        assert not home.session.deferred, "it holds here all the time: nothing is asked"
+        assert not isinstance(pilot.app.screen, Confirm)
+
+
+async def test_an_edited_file_counts_at_once_where_the_person_says_so(home: Home) -> None:
+    home.session.cache = CacheState((Hold(9_000, time.time() + 3_000, length=99),), "cold", NextCall(0.4))
+    async with run(home) as pilot:
+        await saved(pilot, home, "[tools]\nweb = false\n")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Confirm))
+        adapted = home.session.adapted
+        pilot.app.screen.action_say(True)
+        await until(pilot, lambda: not home.session.deferred and home.session.adapted > adapted)

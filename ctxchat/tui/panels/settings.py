@@ -7,7 +7,7 @@ Reads and writes through `ctxchat.config`; a change is written to the person's o
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from time import time
@@ -22,7 +22,7 @@ from textual.widgets import Input, Static
 from ctxchat.config.consistency import for_agent
 from ctxchat.config.effective import Loaded, entry_points
 from ctxchat.config.explain import OptionRow, rows
-from ctxchat.config.option_table import NOW, Option, bare
+from ctxchat.config.option_table import NOW, Option, bare, find_option
 from ctxchat.config.toml_positions import literal, parse_key
 from ctxchat.config.write import refused, set_value, unset_value
 from ctxchat.core.context_usage import ContextUsage
@@ -118,6 +118,22 @@ class ChangeScreen(Dialog[Any]):
 
     def _error_in(self, value: Any) -> str:
         return self._refused(value) if value is not None else ""
+
+
+def price_of_edits(session: Session, keys: Sequence[str]) -> str:
+    """A sentence on what it costs to change these options, after which requests begin anew; empty where they do not."""
+    served = {"models": session.context_usage.model, "agents": session.setup.agent}
+    found = set[str]()
+    for key in keys:
+        path = parse_key(key)
+        table, name, *_ = (*path, "")
+        option = find_option(path)
+        if option and served.get(table, name) == name:
+            found.add(option.facts.rewrites)
+    if not found - {""}:
+        return ""
+    change = session.changes.rewrite_all(head="all" in found)
+    return anew_words(session.context_usage, change, time(), at_most="all" not in found)
 
 
 class SettingsScreen(EditableListing):
@@ -221,15 +237,10 @@ class SettingsScreen(EditableListing):
     def _price(self, row: OptionRow, value: Any = ...) -> str:
         """A sentence on the cost of an edit, after which the provider can reuse less of the conversation for the next request;
         empty if it costs nothing, as with the `value` that is in force in this session until the next compaction."""
-        session, rewrites = self._session, row.option.facts.rewrites
-        if session is None or not rewrites or session.setup.deferred.settings.get(row.key, row.value) == value:
+        session = self._session
+        if session is None or session.setup.deferred.settings.get(row.key, row.value) == value:
             return ""
-        table, name, *_ = (*parse_key(row.key), "")
-        others = {"models": session.context_usage.model, "agents": session.setup.agent}
-        if others.get(table, name) != name:
-            return ""
-        change = session.changes.rewrite_all(head=rewrites == "all")
-        return anew_words(session.context_usage, change, time(), at_most=rewrites == "messages")
+        return price_of_edits(session, [row.key])
 
     def describe_item(self, item: OptionRow | None) -> Content:
         if item is None:
