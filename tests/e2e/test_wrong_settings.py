@@ -64,6 +64,9 @@ WRONG: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "agent nobody has": (text('agent = "reviewer"\n'), ("config.toml:1: agent:",)),
 }
 
+QUICK = {"unreadable", "syntax error", "theme lacks colours", "key conflict"}
+"""One of each way on which it is told: a file that cannot be read, settings, themes, keys. The others take the same."""
+
 LIKEWISE: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "huge": (text("# x\n" * 100_000), ("config.toml: is too large (400,000 bytes)", "at most")),
     "wrong type": (
@@ -94,7 +97,7 @@ def test_each_problem_is_told_with_its_place(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.pty
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.long) for n in WRONG])
 def test_the_chat_opens_and_says_what_is_wrong(harbour: Home, chat: Open, name: str) -> None:
     write, said = WRONG[name]
     harbour.settings.mkdir(parents=True, exist_ok=True)

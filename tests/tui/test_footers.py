@@ -199,9 +199,14 @@ async def test_each_key_below_the_chat_does_something_whatever_has_the_focus(tmp
     assert not dead, named
 
 
+@pytest.mark.parametrize("everywhere", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", hostile.SCREENS)
-async def test_each_key_below_a_screen_does_something_whatever_has_the_focus(tmp_path: Path, name: str) -> None:
+async def test_each_key_below_a_screen_does_something_whatever_has_the_focus(
+    tmp_path: Path, name: str, everywhere: bool
+) -> None:
+    """Each once, where it is named first; in the long part again with each other widget that has the focus."""
     dead: list[str] = []
+    tried: set[tuple[str, str]] = set()
     async with chatting(tmp_path, FakeSession(), (140, 40)) as (app, pilot):
         app.register_theme(Hostile(tmp_path, "plain words").theme())
         await opened(app, pilot, name, tmp_path)
@@ -211,7 +216,9 @@ async def test_each_key_below_a_screen_does_something_whatever_has_the_focus(tmp
         ways = [((), place) for place in (0, *kinds.values())]
         for keys, place in [*ways, *([(path, 0)] if (path := hostile.SCREENS[name][1]) else [])]:
             named = await opened(app, pilot, name, tmp_path, keys, place)
-            for number, (key, does) in enumerate(named):
+            left = [each for each in named if everywhere or each not in tried]
+            tried.update(left)
+            for number, (key, does) in enumerate(left):
                 if number and (key, does) not in await opened(app, pilot, name, tmp_path, keys, place):
                     continue
                 before = seen(app)
