@@ -47,7 +47,7 @@ from ctxchat.core.tokens import Count, TokenCounter, rough_count
 from ctxchat.core.view import View, compile
 
 Summarise = Callable[[list[Any]], str | None]
-"""Asks a model: the messages of a request in OpenAI's form in, the text of its reply out."""
+"""A function of the caller's that asks a model: from the messages of a request (in OpenAI's format) to the text of the reply."""
 
 TASK = """\
 You write the record of a conversation between a person and an agent. The agent goes on from your record alone. You are given the

@@ -1,7 +1,9 @@
-"""Writes, without a model, what a compaction says about folded groups: the person's messages word for word, and the last actions.
-Uses no clock.
+"""Writes, without a model, what a compaction says about the groups of messages that it folds: the person's messages word for word
+(`person_said`), and the last actions (`recap`). Uses no clock.
 
-Each recap is written from the record and never from an earlier recap, so repeated compactions lose no detail.
+Where not all messages fit, a rank decides which are kept: what the person demanded or decided comes before what only led to an
+answer (`_Asked.worth_now`). Both texts are written from the record and never from an earlier text, so repeated compactions lose
+no detail.
 """
 
 from __future__ import annotations
@@ -91,42 +93,43 @@ def person_said(
     """
     memory = memory or Memory()
     heard = memory.gathered(_statements_up_to, groups)
-    said = [one for one in heard.said if one.group not in but] if but else heard.said
-    ends, ranked = [*said[:1], *said[1:][-1:]], heard.by_worth_now()
+    statements = [each for each in heard.said if each.group not in but] if but else heard.said
+    ends, ranked = [*statements[:1], *statements[1:][-1:]], heard.by_worth_now()
     room = max_tokens - count(_HEAD) - count(f"{_LEFT_OUT}{_FINDS}.") - 8
 
-    def weight(one: _Statement) -> int:
-        return memory.once(count, one.text) + _MARK_TOKENS
+    def weight(statement: _Statement) -> int:
+        return memory.once(count, statement.text) + _MARK_TOKENS
 
+    # the length up to which statements stay uncut: so that all fit, else all that led to something
     longest = 0
-    if len(said) * _MARK_TOKENS <= room:
-        longest = _fitting(map(weight, said), room, UNCUT_MESSAGE_TOKENS)
-    if not longest and sum(len(some) for worth, some in ranked.items() if worth) * _MARK_TOKENS <= room:
-        worthy = {one.place: one for worth, some in ranked.items() if worth for one in some if one.group not in but}
-        kept = worthy | {one.place: one for one in ends}
+    if len(statements) * _MARK_TOKENS <= room:
+        longest = _fitting(map(weight, statements), room, UNCUT_MESSAGE_TOKENS)
+    if not longest and sum(len(same) for worth, same in ranked.items() if worth) * _MARK_TOKENS <= room:
+        worthy = {each.place: each for worth, same in ranked.items() if worth for each in same if each.group not in but}
+        kept = worthy | {each.place: each for each in ends}
         longest = _fitting(map(weight, kept.values()), room, BRIEF_MESSAGE_TOKENS)
     longest = longest or BRIEF_MESSAGE_TOKENS
     lines: dict[int, str] = {}
     missed = 0
-    for one in _dearest_first(ranked, ends, but):
-        cut = weight(one) > longest + _MARK_TOKENS
+    for statement in _dearest_first(ranked, ends, but):
+        cut = weight(statement) > longest + _MARK_TOKENS
         missed += 1
         if missed > MAX_MISSED:
             break
-        if (MIN_CUT_TOKENS // 2 if cut else weight(one) - _MARK_TOKENS) > room:
+        if (MIN_CUT_TOKENS // 2 if cut else weight(statement) - _MARK_TOKENS) > room:
             continue
-        for text in memory.once(_cut_forms, (one.text, longest, count)) if cut else (one.text,):
+        for text in memory.once(_cut_forms, (statement.text, longest, count)) if cut else (statement.text,):
             if memory.once(count, text) > room:
                 continue
-            line = f"- {one.id}: {text}"
+            line = f"- {statement.id}: {text}"
             if (tokens := count(line) + 1) <= room:
                 room -= tokens
-                lines[one.place] = line
+                lines[statement.place] = line
                 missed = 0
                 break
     shown = [lines[place] for place in sorted(lines)]
-    if len(shown) < len(said) and shown:
-        shown.insert(1, f"{_LEFT_OUT.format(len(said) - len(shown))}{_FINDS if recall else ''}.")
+    if len(shown) < len(statements) and shown:
+        shown.insert(1, f"{_LEFT_OUT.format(len(statements) - len(shown))}{_FINDS if recall else ''}.")
     return "\n".join([_HEAD, *shown]) if shown else ""
 
 
@@ -137,10 +140,10 @@ _Ranked = Mapping[int, Sequence[_Statement]]
 def _dearest_first(ranked: _Ranked, ends: Sequence[_Statement], but: Collection[str]) -> Iterator[_Statement]:
     """The statements in the order in which they get room: rules, then the first and the last statement (`ends`), then the others
     by rank; within a rank the newest first."""
-    aside = {one.place for one in ends}
+    end_places = {each.place for each in ends}
 
     def newest_first(worth: int) -> Iterator[_Statement]:
-        return (one for one in reversed(ranked[worth]) if one.place not in aside and one.group not in but)
+        return (each for each in reversed(ranked[worth]) if each.place not in end_places and each.group not in but)
 
     yield from newest_first(RULE_WEIGHT) if RULE_WEIGHT in ranked else ()
     yield from ends
@@ -180,22 +183,23 @@ class _Heard(msgspec.Struct, frozen=True):
 
     def by_worth_now(self) -> dict[int, list[_Statement]]:
         """All statements by the rank they have now."""
-        found = {worth: [*some] for worth, some in self.by_worth.items()}
-        _put_among(found, self.asked, self.answered)
-        return found
+        ranked = {worth: [*same] for worth, same in self.by_worth.items()}
+        _put_among(ranked, self.asked, self.answered)
+        return ranked
 
 
 def _put_among(ranked: dict[int, list[_Statement]], asked: Iterable[_Asked], answered: bool) -> None:
-    for one in asked:
-        if one.statement:
-            insort(ranked.setdefault(one.worth_now(answered), []), one.statement, key=attrgetter("place"))
+    """Add messages to the ranked statements, by the rank they have now, in the order in which they were said."""
+    for message in asked:
+        if message.statement:
+            insort(ranked.setdefault(message.worth_now(answered), []), message.statement, key=attrgetter("place"))
 
 
 def _statements_up_to(memory: Memory, before: _Heard | None, groups: Sequence[Group]) -> _Heard:
     """The person's statements up to the end of these groups, continuing from those `before` them."""
     before = before or _Heard()
     said, asked, answered = [*before.said], [*before.asked], before.answered
-    by_worth = {worth: [*some] for worth, some in before.by_worth.items()}
+    by_worth = {worth: [*same] for worth, same in before.by_worth.items()}
 
     def statement(group: Group, name: str, text: str) -> _Statement:
         said.append(_Statement(len(said), group.id, name, text))
@@ -216,11 +220,11 @@ def _statements_up_to(memory: Memory, before: _Heard | None, groups: Sequence[Gr
             continue
         answered = True
         if group.kind == "round":
-            told = [statement(group, *words) for words in _said_to_calls(group)]
-            if told:
-                by_worth.setdefault(RULE_WEIGHT, []).extend(told)
-            came = 1 + memory.find_facts(group).done
-            asked = [msgspec.structs.replace(one, worth=max(one.worth, came), alone=None) for one in asked]
+            to_calls = [statement(group, *words) for words in _said_to_calls(group)]
+            if to_calls:
+                by_worth.setdefault(RULE_WEIGHT, []).extend(to_calls)
+            led_to = 1 + memory.find_facts(group).done
+            asked = [msgspec.structs.replace(each, worth=max(each.worth, led_to), alone=None) for each in asked]
     return _Heard(said, by_worth, asked, answered)
 
 
@@ -272,21 +276,23 @@ def _in_brief(text: str, max_tokens: int, most: int, count: Count) -> str:
 def _fitting(weights: Iterable[int], room: int, least: int) -> int:
     """The largest of `LENGTHS` up to which messages can stay uncut so that all fit into `room`; 0 where that is below `least`.
     `weights` are the tokens of each message's line."""
-    some = sorted(weights)
-    whole = [0, *accumulate(some)]  # whole[n]: the tokens of the n shortest
+    ascending = sorted(weights)
+    whole = [0, *accumulate(ascending)]  # whole[n]: the tokens of the n shortest
 
     def needed(longest: int) -> int:
-        short = bisect_right(some, longest + 6)
-        return whole[short] + (len(some) - short) * (_cut(longest) + 6)
+        uncut = bisect_right(ascending, longest + 6)
+        return whole[uncut] + (len(ascending) - uncut) * (_cut(longest) + 6)
 
     return next((n for n in LENGTHS if n >= least and needed(n) <= room), 0)
 
 
 def _cut(longest: int) -> int:
+    """The tokens of a cut message, where messages stay uncut up to `longest`."""
     return max(MIN_CUT_TOKENS, longest // 2)
 
 
 def _message_line(message: Message) -> str:
+    """What the person said in a message, with the names of its attachments."""
     along = [a.name or a.kind for a in attached(message.content)]
     text = own_words(message).replace("\n", "\n  ")
     return f"{text} [with {', '.join(along)}]".strip() if along else text

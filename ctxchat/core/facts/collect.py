@@ -30,14 +30,13 @@ MAX_FACTS_OF_A_KIND = 300
 """The most facts of one kind that are kept, by importance; what a model is shown is also limited in tokens."""
 
 KEPT_GATHERINGS = 4
-"""How many results of `Memory.gathered` are kept for each function: planning tries several ends of a fold, one after the
-other."""
+"""How many results of `Memory.gathered` are kept for each function, since planning tries one end of a fold after another."""
 
 OPEN_ERROR_TURNS = 2
-"""Turns after which an error or a failed run that did not come up again is taken for solved or unimportant."""
+"""The number of turns after which an error or a failed run is taken for solved or unimportant, unless it came up again."""
 
 OPEN_ERROR_MESSAGES = 80
-"""The same as a number of messages, for long turns; only where another command succeeded since."""
+"""The number of messages after which it is, inside a long turn; only where another command has succeeded since."""
 
 _ROOTS = frozenset(
     {"etc", "home", "mnt", "opt", "private", "root", "srv", "tmp", "usr", "var", "Users", "Volumes", "workspace"}
@@ -99,8 +98,8 @@ class Memory:
         first of the groups (None where there is none), by the groups `more`. It must not change `before`."""
         kept = cast("list[tuple[Sequence[Group], Answer]]", self._gathered.setdefault(work, []))
         groups = tuple(groups)
-        longest_first = sorted(kept, key=lambda one: -len(one[0]))
-        known = next((one for one in longest_first if groups[: len(one[0])] == one[0]), None)
+        longest_first = sorted(kept, key=lambda result: -len(result[0]))
+        known = next((result for result in longest_first if groups[: len(result[0])] == result[0]), None)
         start = len(known[0]) if known else 0
         if known and start == len(groups):
             return known[1]
