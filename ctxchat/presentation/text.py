@@ -22,12 +22,14 @@ def one_line(text: str, limit: int = 200) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
-_MARKDOWN_MARKS = re.compile(r"(?<![\w*])\*\*(?=\S)([^*\n]+)(?<=\S)\*\*(?![\w*])|^#{1,6} ", re.MULTILINE)
-"""Signs of bold words and headings, which say nothing in a list; code and names (`2**8`, `__init__`) keep theirs."""
+_MARKDOWN_MARKS = re.compile(
+    r"(?<![\w*])\*\*(?=\S)([^*\n]+)(?<=\S)\*\*(?![\w*])|^(?:#{1,6} |> )|^```[^`\n]*$", re.MULTILINE
+)
+"""Signs of bold words, headings, quotations and code, which say nothing in a list; names (`2**8`, `__init__`) keep theirs."""
 
 
 def prose_line(text: str, limit: int = 200) -> str:
-    """An answer on one line, as `one_line`, without the signs of bold words and headings."""
+    """An answer on one line, as `one_line`, without the signs of bold words, headings, quotations and blocks of code."""
     return one_line(_MARKDOWN_MARKS.sub(lambda found: found[1] or "", text[: limit * 8]), limit)
 
 

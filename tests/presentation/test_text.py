@@ -120,6 +120,7 @@ def test_an_editor_takes_a_text_up_to_a_line_that_is_too_long() -> None:
             "`__init__` takes 2**8 or **kwargs and *args; a ** b ** c",
         ),
         ("f(**one, **two) #3", "f(**one, **two) #3"),
+        ("It begins:\n\n> Reads the gauge.\n\n```python\na > b\n```\nSo.", "It begins: Reads the gauge. a > b So."),
     ],
 )
 def test_an_answer_in_a_list_is_without_signs_of_bold_words_and_headings(text: str, line: str) -> None:

@@ -42,7 +42,7 @@ class Summarize:
 
     name = "summarize"
     label = "summary of the older part"
-    nothing = "nothing old that a summary would be shorter than"
+    nothing = "nothing old that a summary would make shorter"
 
     def __init__(self, options: PlanOptions) -> None:
         self.options = options
