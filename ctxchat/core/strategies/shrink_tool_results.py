@@ -66,7 +66,7 @@ class ShrinkToolResults:
         after = Basis(view, ledger, self.options)
         old = [e for e in after.old() if all_old or e is not after.last_seen]
         most = self.options.argument_tokens
-        more = shorten(self.name, after, old, lambda *_: None, needed - freed, most)
+        more = shorten(self.name, after, old, _whole, needed - freed, most)
         if step is None or more is None:
             return step or more
         edits = {edit.covers: edit for edit in (*step.edits, *more.edits)}
@@ -90,6 +90,10 @@ class ShrinkToolResults:
         if entry.group:
             message = self.options.memory.shown(entry.group).messages[place]
         return f"{gist(call, message, REPORT_CHARS if kind == 'ask' else LINE_CHARS)}\n[{pointer}]", spills
+
+
+def _whole(entry: Entry, place: int, message: Message) -> None:
+    """A `Short` that leaves each result as it is."""
 
 
 def recent_results(view: View, options: PlanOptions, max_tokens: int) -> frozenset[int]:
