@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -391,6 +392,45 @@ def test_items_that_come_one_by_one_without_blocks_stand_where_they_belong() -> 
         column.extend_record(shown[:end], {}, {})
     drawn = sum(len(column.lines(index)) for index in range(len(column)))
     assert len(column) == len(shown) and column.heights.total == drawn
+
+
+def test_an_item_that_stays_below_another_has_the_gap_of_the_one_above_it_now() -> None:
+    call = ToolCall("c1", "read_file", '{"path": "x.py"}')
+    said = [
+        Message(1, "user", "read it", at=AT),
+        Message(2, "assistant", "Yes.", calls=(call,), at=AT),
+        Message(3, "tool", "a = 1", call_id="c1", at=AT),
+        Message(4, "assistant", "", calls=(msgspec.structs.replace(call, id="c2"),), at=AT),
+        Message(5, "tool", "a = 2", call_id="c2", at=AT),
+        Message(6, "assistant", "done", at=AT),
+        Message(7, "user", "thanks", at=AT),
+    ]
+    shown = items(FakeSession(messages=said).state.ledger)
+
+    def drawn(column: TranscriptColumn, record: Sequence[Shown]) -> list[list[str]]:
+        column.set_record(record, {})
+        column.set_width(80)
+        return [[line.words.plain for line in column.lines(index)] for index in range(len(column))]
+
+    for left_out in range(len(shown)):
+        column, rest = TranscriptColumn(lambda stack: None), [*shown[:left_out], *shown[left_out + 1 :]]
+        drawn(column, shown)
+        assert drawn(column, rest) == drawn(TranscriptColumn(lambda stack: None), rest)
+
+
+async def test_a_jump_takes_the_focus_from_a_block_and_its_highlight_has_its_whole_time(tmp_path: Path) -> None:
+    async with chatting(tmp_path, FakeSession(messages=long_talk(70))) as (app, pilot):
+        await until(pilot, lambda: "message number 70." in words(app))
+        transcript, mark = app.chat.transcript, CompactionMark(compacted(app.session))
+        transcript.add_block(mark)
+        focus_on(app, mark)
+        group = transcript.items[3].group
+        assert group and mark._focused
+        transcript._scroll_to_item(group.id)
+        assert not mark._focused
+        first = transcript._highlight_timer
+        transcript._scroll_to_item(group.id)
+        assert first and first._task is None, "the end of the first is not that of the second"
 
 
 def test_an_edit_of_the_record_is_shown_as_what_it_replaced() -> None:

@@ -98,10 +98,14 @@ class TranscriptColumn:
     def set_record(self, items: Sequence[Shown], tokens: Tokens) -> None:
         """Show this record and nothing else. Items that were shown before keep their blocks as they are drawn."""
         by_key = {s.key: (s, stack) for s, stack in zip(self._entries, self._stacks, strict=True) if s and stack}
+        above = {id(stack): self._stacks[n - 1] if n else None for n, stack in enumerate(self._stacks) if stack}
         before = [by_key.get(shown.key) for shown in items] if by_key else [None] * len(items)
         self._stacks = [
             was[1] if was and _is_same(was[0], now) else None for was, now in zip(before, items, strict=True)
         ]
+        for n, stack in enumerate(self._stacks):
+            if stack and (self._stacks[n - 1] if n else None) is not above[id(stack)]:
+                stack.lines = None  # the gap above it depends on what stands before it
         self.items, self._settled, self._apart = items, len(items), []
         self._entries = list[Shown | None](items)
         self.heights = Heights(len(s.lines) if s and s.lines is not None else GUESSED_LINES for s in self._stacks)

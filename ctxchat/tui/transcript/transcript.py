@@ -97,6 +97,7 @@ class Transcript(SidewaysView, can_focus=True):
             MAX_PAINTED_LINES
         )  # lines in these colours and this width
         self._found: Stack | None = None  # jumped to a moment ago, highlighted
+        self._highlight_timer: Timer | None = None  # ends that
         self._focused: Block | None = None
         self._hovered: tuple[int, object] | None = None  # y coordinate as of `_key`, and the target there
         self._pressed: Offset | None = None  # where the mouse button went down
@@ -321,9 +322,11 @@ class Transcript(SidewaysView, can_focus=True):
         if index is None or not self._column.width:
             return
         self.release_anchor()
-        self._focused = None
+        self._focus_on(None)
         self._found = stack = self._column.stack(index)
-        self.set_timer(HIGHLIGHT_S, partial(self._end_highlight, stack))
+        if self._highlight_timer:
+            self._highlight_timer.stop()
+        self._highlight_timer = self.set_timer(HIGHLIGHT_S, self._end_highlight)
         gap = stack.span(stack.blocks[0])[0] if self._column.lines(index) else 0
         self._jump_to_line(self._column.heights.top(index) + gap)
         self._look_around()
@@ -336,10 +339,9 @@ class Transcript(SidewaysView, can_focus=True):
         self._column.lines(index)
         return self._column.heights.top(index) + stack.span(block)[0]
 
-    def _end_highlight(self, stack: Stack) -> None:
-        if stack is self._found:
-            self._found = None
-            self.refresh()
+    def _end_highlight(self) -> None:
+        self._found = self._highlight_timer = None
+        self.refresh()
 
     # ── blocks ──
 
