@@ -938,6 +938,15 @@ def test_amounts_of_two_things_stand_beside_each_other_however_short_their_names
     assert list(by_kind(collect(groups), "number")) == list(told)
 
 
+@pytest.mark.parametrize(("back", "errors"), [("cp /tmp/new.py a.py; ", 0), ("", 1)])
+def test_what_failed_while_a_file_was_put_aside_is_no_open_error(back: str, errors: int) -> None:
+    command = f"cp a.py /tmp/new.py; cp /tmp/old.py a.py; pytest -q -k one; {back}pytest -q"
+    output = "t.py:61: AssertionError\nFAILED t.py::test_one\n1 failed, 44 passed\n45 passed in 0.8s"
+    found = collect([ran("shell", json.dumps({"command": command}), output)])
+    assert bool(by_kind(found, "error")) == bool(errors)
+    assert ("with errors" in by_kind(found, "command").values()) == bool(errors)
+
+
 def test_how_often_a_command_ran_is_told_of_its_own_form_only() -> None:
     evidence = collect(runs(("npm run a", ""), ("npm run a -- -v", ""), ("make check", "ok"), ("make check", "ok")))
     text = render(evidence, 1000, rough_count)

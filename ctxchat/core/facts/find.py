@@ -44,6 +44,7 @@ _MAX_FACT_CHARS = 240
 CUT = "…"
 """Stands where a sentence, an error or a command was cut."""
 
+_COPY = expression(r"(?<![\w-])cp (?:-\w+ )*([^\s;&|]+) ([^\s;&|]+)")
 STOPPED, WITH_ERRORS = "stopped before its end", "with errors"
 """Outcomes of a command whose exit code is unknown."""
 
@@ -355,7 +356,8 @@ def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
     stopped = broken_off(result)
     outcome = STOPPED if stopped else _outcome(result, masked=line.masked, alone=not ran)
     well = outcome.startswith("exit 0")  # the output may name errors all the same
-    errors = [] if stopped or (well and not ran) else list(map(plain, troubles(_scanned(result.text))))
+    told_nothing = stopped or (well and not ran) or _puts_back(rest)
+    errors = [] if told_nothing else list(map(plain, troubles(_scanned(result.text))))
     done = line.only_files and not has_failed(outcome) and not errors  # moving files about is no fact by itself
     if _looks(last) or done:
         if not ran:
@@ -370,6 +372,13 @@ def _command_facts(command: str, result: Message, at: At) -> Iterator[Fact]:
     blamed = _key(folder, ran[0]) if ran and well else key
     for error in [*errors[:2], *errors[2:][-1:]]:
         yield Fact("error", _clip(error), blamed, *at)
+
+
+def _puts_back(command: str) -> bool:
+    """True where a command line copies a file aside and back, as to see a test fail without a change: what failed in between is
+    of a state that is gone."""
+    copies = [(match[1], match[2]) for match in _COPY.finditer(command)]
+    return any((there, here) in copies[:place] for place, (here, there) in enumerate(copies))
 
 
 def _looks(part: str) -> bool:
