@@ -61,8 +61,8 @@ RECORD_NOW, UPDATE_NOW = "Write the record now.", "Write now what changes in the
 """The last line of a summariser's prompt: for a new record, and for an update of the record so far."""
 
 SUMMARY_SHARE, SMALL_LIMIT, MAX_SUMMARY_SHARE = 0.05, 40_000, 0.4
-"""The share of what an agent writes that summaries may take where a prompt may hold so many tokens or fewer; in larger windows it
-grows with them, and from the last share on there is no limit."""
+"""The share of what an agent writes that summaries may take where a prompt may hold so many tokens or fewer; it grows with the
+square of a larger window, as there summaries are rare and have to last, and from the last share on there is no limit."""
 
 MIN_NEW_TOKENS, FIRST_RATIO = 200, 1.5
 """The least tokens that the summary of new messages may take; how many times more the first summary of a conversation may, which
@@ -119,7 +119,7 @@ def room_for_new(task: SummaryTask, count: Count) -> int:
 def share_for(limit: int) -> float:
     """The share of the tokens an agent writes that summaries may take where a prompt may hold `limit` tokens: the smaller the
     window, the more summaries the same work needs. 0 for as much as there is room."""
-    share = SUMMARY_SHARE * max(1.0, limit / SMALL_LIMIT)
+    share = SUMMARY_SHARE * max(1.0, limit / SMALL_LIMIT) ** 2
     return share if share < MAX_SUMMARY_SHARE else 0.0
 
 

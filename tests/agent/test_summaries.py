@@ -246,7 +246,7 @@ async def test_in_a_small_window_a_summary_may_take_a_share_of_what_the_agent_wr
     assert await told(0.05) < await told(0.0) / 2, "the first"
     assert await told(0.05, RECORD) < await told(0.0, RECORD) / 2, "and what changes in it"
     assert await told(0.05, RECORD, "keep the colours") == await told(0.0, RECORD), "but not what was wished for"
-    assert 0 < share_for(20_000) == share_for(28_000) < share_for(120_000) and share_for(400_000) == 0
+    assert 0 < share_for(20_000) == share_for(28_000) < share_for(80_000) and share_for(120_000) == 0
 
 
 async def test_instructions_hidden_in_a_result_reach_the_model_only_inside_the_summary_block():

@@ -207,7 +207,9 @@ class ModelSummariser:
         )
         count, update = self._model.count, 0 if whole else self._update_room(task, previous, parts)
         if update:
-            length = prompt("update").replace("{room}", room_in_words(update, sample, count))
+            brief = 0 < room_for_new(task, count) // parts <= update
+            room = prompt("update_brief" if brief else "update_room")
+            length = f"{prompt('update')}\n\n{room.replace('{room}', room_in_words(update, sample, count))}"
             if over := tokens_over(previous, update, task.max_tokens, count):
                 length += f"\n\n{prompt('make_room').replace('{over}', room_in_words(over, sample, count))}"
         else:
