@@ -24,7 +24,8 @@ from tests.doubles.scripted import ScriptedModel, says
 def roomy(writer: Writer, knowledge_store: ModelKnowledgeStore | None = None) -> Desk:
     model = ScriptedModel([says(LONG) for _ in range(9)], window=Window(60_000, "configured"))
     options = Options(keep_recent=2, strategy="summarize", prepare=False)
-    return Desk(model, options=options, summariser=writer, knowledge_store=knowledge_store)
+    store = knowledge_store or NothingKnown()
+    return Desk(model, options=options, summariser=writer, knowledge_store=store)
 
 
 @pytest.mark.parametrize("done", [False, True])
