@@ -419,9 +419,10 @@ def test_an_item_that_stays_below_another_has_the_gap_of_the_one_above_it_now() 
 
 
 async def test_a_jump_takes_the_focus_from_a_block_and_its_highlight_has_its_whole_time(tmp_path: Path) -> None:
-    async with chatting(tmp_path, FakeSession(messages=long_talk(70))) as (app, pilot):
+    session = FakeSession(messages=long_talk(70))
+    async with chatting(tmp_path, session) as (app, pilot):
         await until(pilot, lambda: "message number 70." in words(app))
-        transcript, mark = app.chat.transcript, CompactionMark(compacted(app.session))
+        transcript, mark = app.chat.transcript, CompactionMark(compacted(session))
         transcript.add_block(mark)
         focus_on(app, mark)
         group = transcript.items[3].group
