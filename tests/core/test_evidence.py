@@ -938,6 +938,11 @@ def test_amounts_of_two_things_stand_beside_each_other_however_short_their_names
     assert list(by_kind(collect(groups), "number")) == list(told)
 
 
+def test_an_item_of_a_request_is_no_rule_unless_it_says_that_it_lasts() -> None:
+    words = "Now: (a) the prompt must show it. (b) Look, do not guess. (c) The names must never change. Tests must be small."
+    assert [*by_kind(collect([said(words)]), "rule")] == ["(c) The names must never change.", "Tests must be small."]
+
+
 @pytest.mark.parametrize(("back", "errors"), [("cp /tmp/new.py a.py; ", 0), ("", 1)])
 def test_what_failed_while_a_file_was_put_aside_is_no_open_error(back: str, errors: int) -> None:
     command = f"cp a.py /tmp/new.py; cp /tmp/old.py a.py; pytest -q -k one; {back}pytest -q"

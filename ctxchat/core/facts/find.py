@@ -154,6 +154,10 @@ _RULE = expression(
     r"|必ず|絶対|しないで|ください|必须|不要|始终",
     re.IGNORECASE,
 )
+_OF_NOW = expression(
+    r".*[?？]\Z|(?:\w+[:,] )?\(\w{1,2}\) (?!.*\b(?:always|never|from now on)\b)", re.DOTALL | re.IGNORECASE
+)
+"""A question, or an item of a request, such as `(a) the prompt must show it`: it holds until it is done."""
 _DECISION = expression(
     r"\b(?:decided(?! by\b)|decision(?= (?:is|was|to|that|made|taken)\b|s?:)"
     r"|we(?:'ll| will) (?:use|go|keep|take)|I(?:'ll| will) (?:go with|take the)"
@@ -222,7 +226,7 @@ def _said_facts(message: Message, group: Group) -> Iterator[Fact]:
         sentence = plain(match.group()).lstrip("-*# ")
         if len(sentence) < 8:
             continue
-        if message.role == "user" and _RULE.search(sentence) and not sentence.endswith(("?", "？")):
+        if message.role == "user" and _RULE.search(sentence) and not _OF_NOW.match(sentence):
             yield Fact("rule", _clip(sentence), "", *at)
         elif _DECISION.search(sentence) and _decides(sentence):
             yield Fact("decision", _clip(sentence), "", *at)
