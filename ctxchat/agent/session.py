@@ -224,5 +224,6 @@ class Session:
             if self.files:
                 await self.files.close()
             await self._conversation.knowledge.remember()
-            await self._conversation.journal.close()
+            usage = self._conversation.context_usage
+            await self._conversation.journal.close(usage.used - usage.tokens("draft"))
         return tuple(notices)

@@ -159,7 +159,7 @@ class ReadOnlyJournal:
 
     write = keep = spill = attach = attached = _refuse
 
-    async def close(self) -> None:
+    async def close(self, estimate: int = 0) -> None:
         """Do nothing: no lock is held."""
 
 

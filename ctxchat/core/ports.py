@@ -455,8 +455,9 @@ class JournalPort(Protocol):
         """The image at a path that `attach` returned. Raises StorageError where it is gone."""
         ...
 
-    async def close(self) -> None:
-        """Release the session for other writers."""
+    async def close(self, estimate: int = 0) -> None:
+        """Release the session for other writers. `estimate` are the tokens in use by the gauge, for lists; 0 if unknown. It does
+        not replace a count by a server."""
         ...
 
 

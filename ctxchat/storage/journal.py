@@ -65,14 +65,17 @@ class Journal:
         """The data of an image, by the path that `attach` returned. Raises StorageError where it is gone."""
         return await asyncio.to_thread(read_attached, self.folder, path)
 
-    async def close(self) -> None:
+    async def close(self, estimate: int = 0) -> None:
         """Finish the calls that wait, then release the session. A session without entries is deleted; with `keep_empty`, only
-        after `sessions.EMPTY_KEPT`."""
-        await self._database.run(self._release)
+        after `sessions.EMPTY_KEPT`. `estimate` as the port says."""
+        await self._database.run(self._release, estimate)
 
-    def _release(self) -> None:
+    def _release(self, estimate: int) -> None:
         """Release the lock; a session in which nothing was said is deleted, unless it is to be kept."""
         try:
+            if estimate:
+                with suppress(StorageError):  # then lists show the sum of its texts
+                    sessions.store_estimate(self._database, self.session, estimate)
             with suppress(StorageError):  # then the empty session stays
                 if not self._keep_empty:
                     sessions.forget_unused(self._database, self.session)

@@ -91,7 +91,7 @@ class MemoryJournal:
             raise StorageError(f"{path} is missing.")
         return self.images[path]
 
-    async def close(self) -> None:
+    async def close(self, estimate: int = 0) -> None:
         return None
 
     @asynccontextmanager

@@ -74,8 +74,8 @@ class Deadly:
     async def attached(self, path: str) -> bytes:
         return await self._journal.attached(path)
 
-    async def close(self) -> None:
-        await self._journal.close()
+    async def close(self, estimate: int = 0) -> None:
+        await self._journal.close(estimate)
 
 
 def session_of(journal: Deadly, state: object, model: ScriptedModel) -> Session:

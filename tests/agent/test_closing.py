@@ -21,7 +21,7 @@ class Watched(MemoryJournal):
 
     closed = False
 
-    async def close(self) -> None:
+    async def close(self, estimate: int = 0) -> None:
         self.closed = True
 
 

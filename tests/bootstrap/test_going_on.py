@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -11,13 +11,16 @@ from ctxchat.bootstrap.flags import Flags
 from ctxchat.bootstrap.program import Program
 from ctxchat.config.effective import Loaded, load_settings
 from ctxchat.core.errors import StorageError, UsageError
+from ctxchat.core.events import TextDelta
 from ctxchat.core.journal import ModelChosen, Named
 from ctxchat.storage import loading, sessions
 from ctxchat.storage.database import Database
 from ctxchat.storage.private_files import session_folder
+from tests.bootstrap.scripted_program import program as scripted
 from tests.bootstrap.scripted_program import say
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import says
+from tests.doubles.scripted import calls, hangs
 
 
 def settings(folder: Path, model: str, address: str) -> Loaded:
@@ -178,3 +181,20 @@ async def test_that_a_session_is_of_another_folder_is_told_with_the_way_there(tm
         assert f"cd {tmp_path} && ctxchat --session {session}" in opened.notices[0]
         await opened.close()
         await elsewhere.close()
+
+
+async def test_the_list_shows_what_the_gauge_did_when_a_session_was_left_inside_a_turn(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.mkdir()
+    made = scripted(tmp_path, config, calls(("read_file", {"path": "a.txt"})), hangs("half an answer"))
+    (tmp_path / "a.txt").write_text("one two three\n" * 200)
+    session = await made.open()
+    async with aclosing(session.send("what is in a.txt?")) as stream:
+        async for stamped in stream:
+            if isinstance(stamped.event, TextDelta):
+                break
+    shown = session.context_usage.used
+    await session.close()
+    [row] = await made.sessions()
+    assert row.used == shown > 0
+    await made.close()
