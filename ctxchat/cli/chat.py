@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from ctxchat.cli.ending import ended
 from ctxchat.tui.terminal.first_frame import FirstFrame, in_browser
 
-TYPE_CHECKING = False  # without the import
+TYPE_CHECKING = False  # type checkers know the name; importing `typing` would take time
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from typing import Any
@@ -23,26 +23,25 @@ NO_TERMINAL = (
 )
 
 FPS = "240"
-"""How often a screen is painted in a second, at most: a key waits for the next time. With Textual's 60 that was up to 16 ms, most
-of its way; what streams is drawn less often in any case."""
+"""How often a screen is painted in a second, at most: a key waits for the next time. With Textual's 60 that was up to 16 ms,
+most of the time from a key to the screen; what streams is drawn less often in any case."""
 
 
 def open_chat(flags: Mapping[str, Any], *, tour: Callable[[], object] | None = None) -> int:
-    """Open the interface until it is left; the exit code. `flags` are the fields of `Flags`. With `tour` it has the tour's
-    guide; `tour()` removes what the tour made where the program is ended on the spot."""
+    """Open the interface until it is left; the exit code. `flags` are the fields of `Flags`. With `tour` the guide of the tour
+    is shown; `tour()` is called where the program is ended on the spot, and removes what the tour made."""
     if not in_browser() and (why := _no_terminal()):
         print(NO_TERMINAL.format(why=why), file=sys.stderr)
         return 2
-    if not in_browser():  # where the size comes in these
-        for name in (
-            "COLUMNS",
-            "LINES",
-        ):  # a shell may have exported those of another window; the terminal knows its size
+    if not in_browser():  # in a browser the size comes in these variables
+        # A shell may have exported those of another window; the terminal knows its size.
+        for name in ("COLUMNS", "LINES"):
             os.environ.pop(name, None)
     return ended(lambda: _painted(flags, tour))
 
 
 def _painted(given: Mapping[str, Any], tour: Callable[[], object] | None) -> int:
+    """Paint the first frame, then import the interface behind it and run that; the exit code."""
     with FirstFrame(tour) as first:
         from ctxchat.bootstrap.flags import Flags
         from ctxchat.bootstrap.lazy_program import LazyProgram
@@ -57,7 +56,8 @@ def _painted(given: Mapping[str, Any], tour: Callable[[], object] | None) -> int
 
 @contextmanager
 def painting_often() -> Generator[None]:
-    """For the import of Textual, which reads it there; a person's own `TEXTUAL_FPS` stands, and no process below is told ours."""
+    """Sets `TEXTUAL_FPS` while Textual is imported, which reads it then. A person's own value stands, and ours is gone before
+    other processes are started."""
     if "TEXTUAL_FPS" in os.environ:
         yield
         return

@@ -20,8 +20,8 @@ DELETES, PUSHES, DISCARDS, ERASES, PUBLISHES = (
 
 
 def harms(parts: Sequence[Part]) -> tuple[str, ...]:
-    """What the parts of a command line destroy, in words for a person (`deletes`), each once; parts that others run are
-    included."""
+    """What the parts of a command line destroy, in words for a person (`deletes`), each once; the commands that a part runs in
+    its turn (`part.inner`) are included."""
     found: list[str] = []
     for part in parts:
         found += [_harm([word.text for word in part.words]), *harms(part.inner)]
@@ -46,14 +46,15 @@ def _short(letter: str, *long: str) -> Callable[[Sequence[str]], bool]:
 
     def test(rest: Sequence[str]) -> bool:
         options = rest[: rest.index("--")] if "--" in rest else rest
-        short = any(len(word) > 1 and word[0] == "-" != word[1] and letter in word for word in options)
-        return short or any(word.partition("=")[0] in long for word in options)
+        joined = (word for word in options if word.startswith("-") and not word.startswith("--"))
+        return any(letter in word for word in joined) or any(word.partition("=")[0] in long for word in options)
 
     return test
 
 
 def _begins(*names: str) -> Callable[[Sequence[str]], bool]:
-    """A test that is true for arguments that begin with these words (`volume rm`), apart from options."""
+    """A test that is true for arguments that begin with these words (`volume rm`), options left out. It does not know which
+    options take a value: `-n prod delete` begins with `prod`."""
     return lambda rest: [word for word in rest if not word.startswith("-")][: len(names)] == list(names)
 
 

@@ -26,7 +26,7 @@ BY_NAME = "responses/"
 """The beginning of a model's name by which a person asks for this API at a server of their own (as in litellm)."""
 
 _EXTRA = frozenset({"reasoning", "text", "temperature", "top_p", "service_tier", "extra_body", "extra_headers"})
-"""Parameters of a person's settings that are sent unchanged; with others, litellm is used."""
+"""Parameters of a person's settings that can be sent without litellm; a model with others is left to litellm."""
 
 _GPT = re.compile(r"gpt-(\d+)(?:\.(\d+))?(?=[.-]|$)")
 _NEEDS_IT = (5, 4)
@@ -41,6 +41,7 @@ _KEPT = ("reasoning", "message", "function_call")
 """The types of items of a reply that are sent back."""
 
 Event = dict[str, Any]
+"""An event of a reply, an object in one, or a chunk of the chat format."""
 
 
 class ResponsesServer(msgspec.Struct, frozen=True):
@@ -82,7 +83,8 @@ class ResponsesServer(msgspec.Struct, frozen=True):
 
 
 def uses_responses_form(settings: ModelSettings) -> bool:
-    """True for a model that is called in this API: its name says so, or its provider requires it at its own address."""
+    """True for a model that is called in this API: its name says so, or its provider requires it at its own address. False
+    where settings need litellm, and for models made for searching."""
     prefix, model = settings.provider.prefix, settings.model
     if not settings.extra.keys() <= _EXTRA or "search" in model:
         return False
@@ -99,13 +101,13 @@ def server_of(settings: ModelSettings, environment: Mapping[str, str] = os.envir
     prefix = settings.provider.prefix
     if not uses_responses_form(settings) or set_elsewhere(settings, environment):
         return None
-    own = not settings.base
-    newest = _version(settings.model.removeprefix(BY_NAME)) >= _REMEMBERS_TURNS
+    at_provider = not settings.base
+    at_openai = at_provider and prefix == "openai"
     return ResponsesServer(
         base=settings.base or SERVERS[prefix].base,
-        leader="developer" if own and prefix == "openai" else "system",
-        keyed=own,
-        remembers=own and prefix == "openai" and newest,
+        leader="developer" if at_openai else "system",
+        keyed=at_provider,
+        remembers=at_openai and _version(settings.model.removeprefix(BY_NAME)) >= _REMEMBERS_TURNS,
     )
 
 
@@ -119,7 +121,8 @@ def _version(model: str) -> tuple[int, int]:
 
 
 def _items(message: Wire, leader: str) -> Iterator[Wire]:
-    """A message as items of this API: those that came from it, with the calls' current ids; else its text and its calls."""
+    """A message as items of this API: those it was received as, where it came from this API (`blocks`), with the calls' current
+    ids; else its text and its calls."""
     role, content = message["role"], message.get("content")
     calls: Sequence[Wire] = message.get("tool_calls") or ()
     if "blocks" in message:
@@ -180,8 +183,8 @@ class ResponsesReading:
 
     @property
     def received(self) -> Received | None:
-        """The items to send back, where they hold more than the chat format can: reasoning, several texts, or phases. Else
-        None."""
+        """The items to send back, where they hold more than the chat format can: reasoning, a text that is not first, or
+        phases. Else None."""
         items = [item for _, item in sorted(self._items.items()) if item.get("type") in _KEPT]
         items = [i for i in items if i["type"] != "reasoning" or i.get("encrypted_content") or i.get("content")]
         kinds = [item["type"] for item in items]
@@ -267,9 +270,11 @@ class ResponsesReading:
 
 
 def _adding(delta: Event) -> Event:
+    """The chunk of the chat format that adds this delta."""
     return {"choices": [{"delta": delta}]}
 
 
 def _inside(event: Event, name: str) -> Event:
+    """The object of this name in an event; empty where it is missing or none."""
     inner = event.get(name)
     return inner if isinstance(inner, dict) else {}

@@ -19,7 +19,8 @@ SHARE = "share of the limit"
 
 
 def effect(option: Option, key: str, value: Any, context_usage: ContextUsage, view: View) -> str:
-    """The effect of a value as a sentence without its full stop; empty if it has no effect in tokens, or is invalid."""
+    """The effect of a value as a sentence without its full stop; empty if it has no effect in tokens, is of a wrong type, or is
+    no share where one is due. `key` is the key that is set, where the option's own holds a placeholder."""
     if isinstance(value, bool) or not isinstance(value, int | float | list | str):
         return ""
     if option.facts.unit == SHARE:
@@ -31,8 +32,9 @@ def effect(option: Option, key: str, value: Any, context_usage: ContextUsage, vi
 
 
 def with_marks(context_usage: ContextUsage, **given: float) -> ContextUsage:
-    """The gauge as it would be with other marks: `compression_trigger`, `target` (shares of the limit), `output_reserved`,
-    `max_tokens` (tokens; 0 is the window there is)."""
+    """The gauge as it would be with other marks: `compression_trigger`, `target` (shares of the limit; the target of the
+    working limit, where there is one), `output_reserved`, `max_tokens` (tokens; 0: the window stays as it is). The trigger
+    stays too, unless something given moves it."""
     window = int(given.get("max_tokens", 0)) or context_usage.window
     budget = make_budget(
         Window(window, context_usage.window_source),
@@ -145,6 +147,7 @@ def _injected(value: Any, context_usage: ContextUsage, view: View) -> str:
 
 
 def _held_text(items: Sequence[Item], context_usage: ContextUsage, view: View) -> str:
+    """The tokens of these items, as the gauge counts them."""
     scale = context_usage.used / view.raw if view.raw else 1.0
     return short(round(sum(item.tokens for item in items) * scale))
 
@@ -163,6 +166,7 @@ WORDS: dict[str, Callable[[Any, ContextUsage, View], str]] = {
     "context.emergency.keep_floor": _messages,
     "context.providers": _injected,
 }
+"""What tells the effect of a value, by the option's key. Each function gets the value, the gauge and the view."""
 _LISTS = frozenset({"context.providers"})
 MARKS = {
     "context.compression_trigger": "compression_trigger",
@@ -170,4 +174,4 @@ MARKS = {
     "context.output_reserved": "output_reserved",
     "context.max_tokens": "max_tokens",
 }
-"""The options that change the bar, each with its parameter of `with_marks`."""
+"""The options that move a mark on the gauge, each with its parameter of `with_marks`."""

@@ -17,7 +17,8 @@ _WHO = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "T
 
 
 def record(state: SessionState) -> str:
-    """The whole record: every message, changes to files, and a table of compactions."""
+    """The whole record: every message that was not made for the model alone (`synthetic`), changes to files, and a table of
+    compactions."""
     notes = {message.seq for group in state.ledger.groups if group.kind == "note" for message in group.messages}
     messages = (_message(m, m.id, note=m.seq in notes) for m in state.ledger.messages() if not m.synthetic)
     return clean("\n\n".join([_title(state), *messages, *_files(state), *flight(state)]) + "\n")
@@ -43,7 +44,7 @@ def view(state: SessionState, items: Iterable[Item]) -> str:
 
 def flight_recorder(state: SessionState, facts: Mapping[str, str] | None = None) -> str:
     """The flight recorder: the fill at the end of each turn, every compaction with its figures, and the differences between
-    successive summaries. `facts` are lines for the top. Secrets are not masked."""
+    successive summaries. `facts` are lines for the top, by name: not the facts of a summary. Secrets are not masked here."""
     fills = ", ".join(str(fill) for fill in state.fills) or "none yet"
     parts = [
         _title(state),
@@ -81,7 +82,7 @@ def _differences(state: SessionState) -> list[str]:
     for change in state.ledger.compactions:
         summary = change.record.summary if change.record else ""
         if summary and before:
-            lines = [*unified_diff(before.splitlines(), summary.splitlines(), n=1, lineterm="")][2:]
+            lines = [*unified_diff(before.splitlines(), summary.splitlines(), n=1, lineterm="")][2:]  # no file names
             parts.append(f"### Summary of {change.id} against the one before\n\n" + _fenced("\n".join(lines), "diff"))
         before = summary or before
     return parts
@@ -102,7 +103,7 @@ def _rows(state: SessionState) -> Iterator[str]:
             outcome += f", {count(record.back.messages, 'message')} put back"
         cells = (
             *(record.at, record.id, record.reason, record.strategy, record.model, outcome),
-            *(record.before.used, record.stands, record.folded_messages),
+            *(record.before.used, record.stands, record.folded_messages),  # `stands`: tokens after, as of now
             f"{record.facts.kept} of {record.facts.found}" if record.facts.found else "",
             f"{record.seconds:.1f}",
             f"${record.cost_usd:.4f}",

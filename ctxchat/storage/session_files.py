@@ -12,13 +12,14 @@ from ctxchat.storage import private_files
 from ctxchat.storage.faults import faults
 
 FOLDER = "tool-results"
+"""The folder of long texts in a session's folder; `ATTACHED` is that of images."""
 
 
 def spill(folder: Path, name: str, text: str) -> str:
-    """Save a text in a session's folder; its path within that folder (`tool-results/m12.txt`), which a fork keeps.
+    """Save a text in a session's folder; its path within that folder (`tool-results/m12.txt`), which stays true in a branch.
 
-    `name` may be any text and is made safe where it is not. The same text under the same name is saved once; another text gets a
-    number, so that nothing is overwritten. Raises StorageError.
+    `name` may be any text, also such a path, and is made safe where it is not. The same text under the same name is saved once;
+    another text gets a number, so that nothing is overwritten. Raises StorageError.
     """
     return _save(folder, FOLDER, name.removeprefix(f"{FOLDER}/"), text.encode("utf-8", "replace"))
 
@@ -30,8 +31,8 @@ def attach(folder: Path, name: str, data: bytes) -> str:
 
 
 def _save(folder: Path, below: str, name: str, data: bytes) -> str:
-    """Write data into a folder of the session; returns its path there. A file with the same name and other content gets a
-    number."""
+    """Write data into the folder `below` of the session's folder; returns the path in the latter. Where a file of that name has
+    other content, the new one gets a number."""
     target = private_files.private_folder(private_files.private_folder(folder) / below)
     safe = private_files.safe_name(name)
     stem, dot, suffix = safe.rpartition(".")
@@ -82,7 +83,8 @@ def keep_draft(data: Path, session: str, draft: bytes) -> None:
 
 
 def kept_draft(data: Path, session: str) -> bytes:
-    """The saved unsent message; empty where there is none. Raises StorageError."""
+    """The saved unsent message; empty where there is none. `data` is the folder of all sessions, as in `keep_draft`. Raises
+    StorageError."""
     place = private_files.session_folder(data, session) / DRAFT
     with faults(place):
         return place.read_bytes() if place.is_file() and not place.is_symlink() else b""

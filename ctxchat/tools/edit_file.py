@@ -60,10 +60,13 @@ class Rewrite(msgspec.Struct, frozen=True):
     recoded: str = ""
     """What becomes of the encoding where it does not stay: `cp1252 becomes utf-8`."""
     shown: str = ""
-    """The lines around the change as they are after it, for whoever would look at them next."""
+    """The lines around the change as they are after it, so that the model need not read the file again."""
 
 
 class _WritingTool(Tool[A]):
+    """What write_file and edit_file have in common. `change` is worked out twice: for the approval, and anew before it is
+    written."""
+
     reads_only = False
 
     def __init__(self, seen: SeenFiles | None = None) -> None:
@@ -71,7 +74,7 @@ class _WritingTool(Tool[A]):
         self._seen = seen or SeenFiles()
 
     def change(self, arguments: A, context: ToolContext) -> Rewrite:
-        """The content that a call would write. Raises ToolError or OSError."""
+        """The change that a call would make; nothing is written. Raises ToolError or OSError."""
         raise NotImplementedError
 
     def access_needed(self, arguments: A, context: ToolContext) -> AccessRequest:
@@ -130,8 +133,9 @@ class WriteFile(_WritingTool[WriteArguments]):
         if "\r" not in content or only_crlf(old):
             content = with_line_ends_of(old, content)
         stated = _restated(before, content, encoding)
-        wanted = stated or Encoding(encoding.codec, encoding.bom, encoding.guessed)
-        # An encoding that cannot hold the new text gives way: nothing of the old text has to stay. Not one that it states.
+        wanted = stated or Encoding(encoding.codec, encoding.bom, encoding.guessed)  # the new text is not damaged
+        # Where the file's encoding cannot hold the new text, UTF-8 takes its place, since nothing of the old text has to stay;
+        # an encoding that the new text itself states is kept.
         if (
             not stated
             and not declared(_head(content))
@@ -177,10 +181,10 @@ class EditFile(_WritingTool[EditArguments]):
 
 
 AROUND, MAX_SHOWN_LINES, MAX_SHOWN_CHARS = 2, 10, 200
-"""Lines shown before and behind those that an edit changed, of these at most, and characters of each."""
+"""The lines shown before and behind those that an edit changed; the most of the changed ones; the most characters of a line."""
 
 MIN_LEFT_OUT_LINES = 2
-"""Lines that are shown as well, since the mark for what is left out would take as much."""
+"""So many lines are shown rather than left out, since the mark for what is left out would take as much."""
 
 
 def lines_now(old: str, new: str) -> str:
@@ -199,7 +203,7 @@ def lines_now(old: str, new: str) -> str:
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """The number of equal lines at the beginning of two texts."""
+    """How many elements are equal at the beginning of both: lines of two texts, or characters of two lines."""
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
@@ -209,13 +213,13 @@ def _numbered(before: Sequence[str], after: Sequence[str], places: Sequence[int]
     def shown(place: int) -> str:
         line = after[place]
         kept = _alike(before[place], line) if len(line) > MAX_SHOWN_CHARS and len(before) == len(after) else 0
-        return clip_line(line, MAX_SHOWN_CHARS, kept % len(line) if line else 0)
+        return clip_line(line, MAX_SHOWN_CHARS, kept if kept < len(line) else 0)
 
     return "\n".join(numbered(p + 1, places[0] + 1, shown(p)) for p in places)
 
 
 def _writable(place: ResolvedPath) -> bool:
-    """Whether the file is there. Raises ToolError where it cannot be written."""
+    """True where the file is there, False where it can be made. Raises ToolError where it cannot be written."""
     try:
         mode = place.path.stat().st_mode  # `exists` would call a name that is too long a file that is not there
     except (FileNotFoundError, NotADirectoryError):
@@ -244,7 +248,7 @@ def _head(text: str) -> bytes:
 
 
 def _restated(before: bytes, after: str, encoding: Encoding) -> Encoding | None:
-    """The encoding that a text declares but did not declare before. A byte order mark tells it better."""
+    """The encoding that a text declares but did not declare before; None where a byte order mark tells it."""
     stated = declared(_head(after))
     return Encoding(stated) if stated and stated != declared(before) and not encoding.bom else None
 
@@ -255,6 +259,7 @@ def _doubtful(new: str, old: str, encoding: Encoding) -> str:
 
 
 def _recoded(was: Encoding, now: Encoding, after: bytes) -> str:
+    """The change of encoding in words; empty where there is none, or none that shows."""
     same = (was.codec, was.bom) == (now.codec, now.bom) or (was == Encoding() and after.isascii())
     return "" if same else f"{was.codec} becomes {now.codec}"
 
@@ -286,7 +291,7 @@ async def _hand_over(change: Rewrite, editor: EditorFiles | None) -> None:
 
 
 def _is_stored(change: Rewrite) -> bool:
-    """The file is what it is to be."""
+    """True where the file has the new content already, as an editor may have written it."""
     try:
         with open_file(change.place) as file:
             return file.read(len(change.after) + 1) == change.after
@@ -300,12 +305,12 @@ def _store(change: Rewrite) -> None:
     path = change.place.path
     try:
         with held_folder(path.parent, make=True) as folder:
-            within = Path() if folder is not None else path.parent
+            within = Path() if folder is not None else path.parent  # relative to the folder that is held
             _check_plain(within / path.name, folder, change.place)
             if not unmoved(path):
                 raise _moved(change.place)
             atomic_write.write_atomically(within / path.name, change.after, new_mode=0o666 & ~_mask(), folder=folder)
-    except NotADirectoryError as error:  # what a link is, where none is followed
+    except NotADirectoryError as error:  # raised for a link where links are not followed
         raise _moved(change.place) from error
 
 
@@ -327,8 +332,9 @@ def _mask() -> int:
 
 
 def replaced(text: str, old: str, new: str, every: bool = False) -> tuple[str, int]:
-    """`text` with `old` replaced by `new`, and how often. A line end of `old` matches any, and the lines keep those they have:
-    models are not shown them. Raises ToolError where `old` is not there, or there several times and not `every` one is meant."""
+    """`text` with `old` replaced by `new`, and how often. A line end of `old` matches any line end, and the lines keep theirs,
+    since models are not shown line ends. Raises ToolError where `old` is not there, or there several times and not `every` one
+    is meant."""
     if not old:
         raise ToolError("old is empty.", "Give the exact text to replace; write_file makes a new file.")
     if old == new:

@@ -64,7 +64,7 @@ class Compactor:
     async def make_room(self, emit: Emit, *, inside: bool = False) -> None:
         """Measure, and compact where that is due or agreed; `inside`: between two rounds of a turn."""
         if not inside:
-            await self._prefetch.give_way()
+            await self._prefetch.give_way()  # a summary in the making yields to the turn
         context_usage = await self._conversation.refresh()
         await emit(context_usage)
         for text in self._conversation.troubles():
@@ -80,26 +80,26 @@ class Compactor:
     async def _announce_due(self, context_usage: ContextUsage, emit: Emit, *, inside: bool) -> None:
         """Do what is due before a request: run a compaction that may start by itself, prepare a summary ahead, ask the person, or
         tell them what happens."""
-        standing = self.scheduler.what_is_due(context_usage, inside=inside)
-        if standing == "prepare" and not inside and self._goes_in_cold(context_usage):
-            standing = "compact"
-        if standing == "overhead":
+        due = self.scheduler.what_is_due(context_usage, inside=inside)
+        if due == "prepare" and not inside and self._goes_in_cold(context_usage):
+            due = "compact"
+        if due == "overhead":
             for notice in self.policy.about_overhead(context_usage):
                 await emit(notice)
             return
         try:
-            decided: Decision = None
-            if standing == "compact":
+            decided: Decision = None  # or a request, or "wait" for the summary in the making
+            if due == "compact":
                 ready = self._prefetch.stands_ready()
                 decided = await self.scheduler.decide(context_usage, inside=inside, ready=ready)
-            asked = None if decided or standing == "no" else await self.scheduler.suggestion(context_usage)
+            asked = None if decided or due == "no" else await self.scheduler.suggestion(context_usage)
         except Exception as problem:  # a strategy may come from a third party, or be gone with its package
             if self.policy.once_a_turn():
                 await emit(planning_failed(problem))
             return
         if isinstance(decided, CompactionRequest):
             await self._automatic(decided, emit, inside=inside)
-        elif standing != "no":
+        elif due != "no":
             self._prepare(inside=inside, beside=True, needed=decided == "wait")
             told = () if decided == "wait" else self.policy.about_trigger(context_usage, inside=inside)
             for event in (asked,) if asked else told:
@@ -139,16 +139,16 @@ class Compactor:
         self._prepare(inside=False, beside=False)
 
     async def _as_agreed(self, agreed: ApprovedCompaction, emit: Emit, *, beside: bool) -> None:
-        """Carry out what a person agreed to, or what the model asked for; that waits for its summary. `beside`: a turn goes
-        on."""
+        """Carry out what a person agreed to, or what the model asked for; the latter may be put off until its summary is
+        prepared. `beside`: a turn goes on."""
+        by_agent = agreed.reason == "auto"  # unlike a person's, its instructions do not make a summary necessary
         try:
-            by_agent = agreed.reason == "auto"  # its instructions do not ask for a summary where less is enough
             preview = await self.planner.preview("" if by_agent else agreed.instructions)
             preview = msgspec.structs.replace(preview, instructions=agreed.instructions)
         except Exception as problem:  # as above; the turn goes on without the compaction
             await emit(planning_failed(problem))
             return
-        if agreed.reason == "auto" and preview.plan:  # the model asked, and goes on meanwhile
+        if by_agent and preview.plan:  # the model asked, and goes on meanwhile
             if self.scheduler.can_wait(preview.plan, self._conversation.context_usage, self._prefetch.stands_ready()):
                 self.policy.put_back(agreed)
                 self._prefetch.prepare(preview.plan, beside=beside)
@@ -162,12 +162,13 @@ class Compactor:
 
     @property
     def ghost(self) -> int:
-        """Tokens in use after the prepared compaction; 0 where none is prepared."""
+        """Tokens in use after the prepared compaction, for a mark on the gauge; 0 where none is prepared."""
         prepared, context_usage = self._prefetch.prepared, self._conversation.context_usage
         return max(0, context_usage.used - context_usage.tokens("draft") - prepared.freed) if prepared else 0
 
     def _prepare(self, *, inside: bool, beside: bool, needed: bool = False) -> None:
-        """Prepare the next summary, where an automatic compaction may use it. `needed`: one waits for it."""
+        """Prepare the next summary, where an automatic compaction may use it. `beside`: while a turn goes on. `needed`: a
+        compaction waits for it."""
         if self.policy.may_start(self._conversation.context_usage, inside=inside):
             self._prefetch.prepare(inside=inside, beside=beside, needed=needed)
 
@@ -181,7 +182,8 @@ class Compactor:
         reason: Reason = "manual",
         summary: str | None = None,
     ) -> None:
-        """Run a previewed compaction, with the named steps only where given. One that helps ends a pause of automatic ones."""
+        """Run a previewed compaction, with the named steps only where given; `summary` is a text that a person has edited. One
+        that helps ends a pause of automatic ones, unless the model asked for it (`auto`)."""
         if preview.plan is None:
             await emit(Notice("info", preview.reason))
             return
@@ -257,8 +259,8 @@ class Compactor:
         return record
 
     async def _completed(self, request: CompactionRequest, *, emit: Emit) -> CompactionRequest:
-        """The request with the prepared summary, and with what hooks want kept. Raises Refused where a hook does not allow it,
-        unless the next model request cannot be sent without it."""
+        """The request completed with the prepared summary and with what hooks want kept. Raises Refused where a hook does not
+        allow it, unless the next model request cannot be sent without it."""
         if self.ask_hooks is None:
             return await self._prefetch.fitted(request)
         verdict = await self.ask_hooks(request.reason, request.instructions, emit)

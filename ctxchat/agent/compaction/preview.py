@@ -15,9 +15,9 @@ from ctxchat.core.view import View
 class PreviewStep(msgspec.Struct, frozen=True):
     """One step of a compaction, which the person can leave out.
 
-    `label` is its name in words, `groups` how many it touches, `turns` the first and the last of them. `affected_groups` are
-    the ids of groups in the view that it takes away or shortens. `why_nothing` says why it frees nothing; empty where it frees
-    something.
+    `label` is its name in words, `groups` how many it touches, `turns` the first and the last turn that these belong to.
+    `affected_groups` are the ids of groups in the view that it takes away or shortens. `why_nothing` says why it frees nothing;
+    empty where it frees something.
     """
 
     name: str
@@ -33,15 +33,15 @@ class PreviewStep(msgspec.Struct, frozen=True):
 class Preview(msgspec.Struct, frozen=True):
     """What a compaction would do, in tokens as the gauge counts them.
 
-    `after` is the gauge as it would be, without a draft; `after_range` the least and the most it may show: they differ while no
-    summary of this model has been seen. `plan` is None when there is nothing to free; `reason` then says why in a sentence.
-    `other_steps` are no part of the plan: what each would free besides, or why it frees nothing. `seconds` and `cost_usd` are
-    estimates for the summary call; `model` is the one that would write it (empty: none is needed), `other_provider` True when
-    that is not the provider in use. `rewrite` is the part of the last request it changes. `pinned` counts groups that stay as
-    they are. `facts_text` is what the model would read of the facts. `after_messages` counts the messages of the view then,
-    `folded_messages` those touched for the first time. `files` would be shown as they are on disk now. `changes` are the ids of
-    the changes in force: the plan holds while they stay the same. `missed` says in a sentence by how much the target is missed
-    and why; empty where it is met.
+    `before` is the gauge as it is, `after` as it would be, without a draft; `after_range` the least and the most it may show:
+    they differ while no summary of this model has been seen. `steps` are those of the plan. `plan` is None when there is
+    nothing to free; `reason` then says why in a sentence. `other_steps` are no part of the plan: what each would free besides,
+    or why it frees nothing. `seconds` and `cost_usd` are estimates for the summary call; `model` is the one that would write it
+    (empty: none is needed), `other_provider` True when that is not the provider in use. `rewrite` is the part of the last
+    request that the compaction changes. `pinned` counts groups that stay as they are. `facts_text` is what the model would read
+    of the facts. `after_messages` counts the messages of the view then, `folded_messages` those touched for the first time.
+    `files` would be shown as they are on disk now. `changes` are the ids of the changes in force: the plan holds while they
+    stay the same. `missed` says in a sentence by how much the target is missed and why; empty where it is met.
     """
 
     before: ContextUsage
@@ -74,7 +74,7 @@ class Preview(msgspec.Struct, frozen=True):
 
     @property
     def freed(self) -> int:
-        """Tokens that would be free; negative where the view would grow."""
+        """Tokens that would be freed; negative where the view would grow. The draft is counted neither before nor after."""
         return self.before.used - self.before.tokens("draft") - self.after.used
 
 
@@ -87,7 +87,6 @@ def rewrite_of(
         for step in plan.steps
         for group in (*step.fold, *(covered for edit in step.edits for covered in edit.covers))
     }
-    first = (
-        0 if head else next((place for place, item in enumerate(view.items) if item.group in changed), len(view.items))
-    )
+    places = (place for place, item in enumerate(view.items) if item.group in changed)
+    first = 0 if head else next(places, len(view.items))
     return rewrite(view, first, context_usage.used - context_usage.tokens("draft"), changed, binds=binds)

@@ -1,8 +1,9 @@
 """How the built-in assistant answers questions: it searches the folder for their words, reads around the best hits, and answers
 with quotations. `research` computes the next step of that from what the view shows was done so far.
 
-At most three rounds of tool calls, then an answer. What files say is quoted, never obeyed. Lines are ranked in `passages`; a
-question that has a usual form (`which version …`) brings wishes for lines that answer it, see `_KINDS`.
+At most three rounds of tool calls, then an answer. What files say is quoted, never obeyed. Lines are ranked in `passages`. A
+question that has a usual form (`which version …`) brings wishes, see `_KINDS`: a wish is a pattern of lines that are ranked
+higher by its weight, in files whose paths match.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ MIN_QUESTION_SHARE = 0.34
 first."""
 
 FORM_MATCH_WEIGHT = 3.0
-"""The least weight of a wish whose lines answer the question by their form alone, whatever other words it has."""
+"""The least weight of a wish whose lines answer the question by their form alone, whatever other words the question has."""
 
 EARLIER_QUESTION_WEIGHT = 0.35
 """Weight of all terms of the previous question together, against those of the present question that refers to it."""
@@ -101,8 +102,8 @@ _ASSIGNED = r"^\s*[\w.\"'-]+\s*(?::\s*[\w\[\]., |]+)?\s*[:=](?!=)\s*\S"
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """A kind of question. `asked` is a pattern that such questions match, `wish` the lines that answer them, `search` another
-    pattern to search for. `TERMS` in these patterns stands for the terms of the question."""
+    """A kind of question. `asked` is a pattern that such questions match, `wish` the lines that answer them, `search` a pattern
+    to search the files for. `TERMS` in `wish` and `search` stands for the terms of the question."""
 
     asked: str
     wish: Wish
@@ -110,7 +111,7 @@ class _Kind(msgspec.Struct, frozen=True):
 
     def with_topic(self, topic: Topic) -> _Kind:
         """The kind with the topic's terms in place of `TERMS`."""
-        any_term = pattern(topic.terms) or "(?!)"
+        any_term = pattern(topic.terms) or "(?!)"  # which matches nothing
         wish = msgspec.structs.replace(self.wish, line=self.wish.line.replace("TERMS", any_term))
         return _Kind(self.asked, wish, self.search.replace("TERMS", any_term))
 
@@ -188,7 +189,6 @@ _KINDS = (
         r"dependencies|install_requires",
     ),
 )
-
 """All kinds of questions that are known; a question may be of several."""
 
 _OVERVIEW = expression(
@@ -231,8 +231,9 @@ _OUR_ANSWERS = (">", "```", *phrases.BEGINNINGS)
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question, understood: its topic, terms with a weight below 1 (`lesser`: synonyms, and terms of the previous question),
-    its kinds, and the places that an answer has `quoted` already. `past`: it is about what was said in this conversation."""
+    """A question, understood: its topic, further terms with weights of their own (`lesser`: synonyms, and terms of the previous
+    question), its kinds, and the places that an answer has `quoted` already. `past`: it is about what was said in this
+    conversation."""
 
     topic: Topic
     lesser: Mapping[str, float]
@@ -242,7 +243,7 @@ class Question(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What is looked for, in the asker's own words."""
+        """What is looked for, in the asker's own words; where there are none, the lesser terms."""
         return self.topic.shown or tuple(self.lesser)
 
     def ranked(self, pool: Sequence[FileLine]) -> tuple[Ranking, list[Passage]]:
@@ -301,8 +302,8 @@ def _understood(seen: ReadView) -> Question:
 
 
 def _named_files(seen: ReadView) -> dict[str, str | None]:
-    """The files that the question mentions with `@` or that are attached to it, each with its text; None where it was not read
-    yet, empty where reading failed."""
+    """The files that the question mentions with `@` (with a slash or a suffix; others may be names of people) or that are
+    attached to it, each with its text; None where it was not read yet, empty where reading failed."""
     mentioned = {(quoted or plain).rstrip(".") for quoted, plain in _MENTION.findall(seen.question[:4_000])}
     read = {d.get("path"): "" if d.failed else d.text for d in seen.named("read_file")}
     like_files = [m for m in mentioned if re.search(r"\.\w{1,8}$|/", m)]
@@ -394,14 +395,14 @@ def _next_step(asked: Question, seen: ReadView) -> Reply | None:
     words = " ".join(asked.words)
     if asked.past and not seen.done and (step := seen.calls(f"Said earlier? {words}.", ("recall", {"query": words}))):
         return step
-    searched = {d.round for d in seen.named("grep", "glob", "list_files")}
-    if not searched:
+    search_rounds = {d.round for d in seen.named("grep", "glob", "list_files")}
+    if not search_rounds:
         return seen.calls(f"Looking for {words}." if words else "", *_searches(asked, seen))
     ranking, best = asked.ranked(_pool(seen))
     covered = max((ranking.coverage(p) for p in best), default=0.0)
     if (
         covered < MIN_QUESTION_SHARE
-        and len(searched) == 1
+        and len(search_rounds) == 1
         and not any(k.search for k in asked.kinds)
         and (step := _widen(asked, seen))
     ):
@@ -418,7 +419,7 @@ def _searches(asked: Question, seen: ReadView) -> Iterator[Call]:
     synonyms = {s for t in about.terms for s in _SYNONYMS.get(t, ())}
     earlier = tuple(t for t in asked.lesser if t not in synonyms)
     groups = [(t, *_SYNONYMS.get(t, ())) for t in about.terms[:6]] + ([earlier] if earlier else [])
-    meeting = "" if named >= {*about.terms} else together_pattern(groups)
+    meeting = "" if named >= {*about.terms} else together_pattern(groups)  # the names alone would be all of it
     kinds = [kind.search for kind in asked.kinds if kind.search]
     patterns = [p for p in dict.fromkeys((exact, meeting)) if p] or [pattern([*about.terms, *asked.lesser])]
     yield from _greps(_definitions(about), *kinds, *patterns)
@@ -460,7 +461,7 @@ def _read_passages(best: Sequence[Passage], seen: ReadView, asked: Question) -> 
     for path in list(dict.fromkeys(p.line.path for p in best))[:MAX_FILES]:
         numbers = [p.line.number for p in best if p.line.path == path]
         near = [number for number in numbers if abs(number - numbers[0]) < 30]
-        spans[path] = max(1, min(near) - LINES_AROUND_BEST), max(near) + LINES_AROUND_BEST
+        spans[path] = (max(1, min(near) - LINES_AROUND_BEST), max(near) + LINES_AROUND_BEST)
     if not best:
         spans = dict.fromkeys(_files_by_name(seen, asked), (1, 80))
     reads = (("read_file", {"path": p, "start_line": first, "end_line": last}) for p, (first, last) in spans.items())
@@ -499,12 +500,12 @@ def _pool(seen: ReadView) -> list[FileLine]:
 
 
 def _answer(asked: Question, seen: ReadView) -> str:
-    """The answer: quotations from the conversation where these fit better than files or where the question is about the past,
-    else from files; then which words were not found and what was searched."""
+    """The answer: quotations from the conversation, where these fit better than files or the question is about the past; those
+    from files, unless a question about the past was answered so; then which words were not found and what was searched."""
     pool = _pool(seen)
     ranking, best = asked.ranked(pool)
     told = _known_passages(asked, seen)
-    good = [p for p in best[:MAX_QUOTES] if p.score >= 0.5 * best[0].score]
+    good = [p for p in best[:MAX_QUOTES] if p.score >= 0.5 * best[0].score]  # not much worse than the best
     missing = _missing(asked, pool, told)
     covered = ranking.coverage(good[0]) if good else 0.0
     parts: list[str] = []
@@ -584,7 +585,7 @@ def _known_passages(asked: Question, seen: ReadView) -> list[Told]:
                 source.kind == "reply" and piece.lstrip().startswith(_OUR_ANSWERS)
             ):
                 continue
-            held = {t for t in set(terms(piece[:4_000])) if t in known}
+            held = known.keys() & set(terms(piece[:4_000]))
             score = sum(known[t] for t in held) / (sum(known.values()) or 1)
             if score >= (0.3 if asked.past else 0.5):
                 scored.append((score, source, piece.strip()))

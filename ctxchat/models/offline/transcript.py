@@ -22,11 +22,13 @@ from ctxchat.core.view import Item, View
 _DENIED = expression(
     r"\A\W{0,3}(?:the user did not allow|the session is read-only|.{0,200}\bwas not run\b|denied\b)", re.I
 )
+"""Matches the beginning of what stands in place of a result where a call was refused."""
 _FAILED = expression(
     r"""\A\W{0,3}(?:error\b | there\ is\ no\b | cannot\b | could\ not\b | no\ such\b
     | .{0,300}\b(?:failed | not\ found | does\ not\ exist | is\ not\ (?:in|text|a|an|usable))\b)""",
     re.I | re.X,
 )
+"""Matches the first line of a result that reports a failure; `_CONTENT` takes some of these back."""
 _CONTENT = expression(r"\s*(?:\d{1,8}(?:\t|$)|[^:\n]{1,300}:\d{1,8}:|\S+$)")
 """Matches results that begin with a numbered line of a file, a hit of a search or a lone path: these succeeded, whatever their
 text says."""
@@ -69,8 +71,8 @@ class DoneCall(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A text of the view that can be quoted. `label` names it for the user; `kind` is `summary`, `memory`, `restored`, `user`,
-    `reply` or `recall`."""
+    """A text that can be quoted. `label` names it for the user; `kind` is `summary`, `memory`, `restored`, `user` or `reply`
+    for texts of the view, and `recall` for a result of that tool, which `research` adds."""
 
     label: str
     text: str
@@ -80,11 +82,11 @@ class Source(msgspec.Struct, frozen=True):
 class ReadView(msgspec.Struct, frozen=True):
     """What the assistant knows from a view.
 
-    `question` is what the user typed last, `attached` the texts of the files that came with it, by name. `earlier` are the user's
-    previous messages, newest first, and `last_reply` the assistant's newest answer. `done` are the calls of this turn, and
-    `rounds` the number of its model calls with tools, those included that a compaction has taken out of the view. `sources` are
-    the texts to quote from. `offered` are the schemas of the tools that can be called, by name. `next_id` begins the ids of the
-    next calls.
+    `question` is what the user typed last, `attached` the texts of the files that came with it, by name. `earlier` are the
+    user's previous messages, newest first, and `last_reply` the assistant's newest answer. `done` are the calls of this turn,
+    and `rounds` the number of its model calls with tools, plus two where a compaction has taken some out of the view. `sources`
+    are the texts to quote from. `offered` are the schemas of the tools that can be called, by name. `next_id` begins the ids of
+    the next calls.
     """
 
     question: str
@@ -104,8 +106,8 @@ class ReadView(msgspec.Struct, frozen=True):
     def calls(self, thought: str, *wanted: Call) -> Reply | None:
         """A reply that makes these calls, each once, with `thought` as its reasoning.
 
-        Calls of tools that are not offered are left out, and arguments that a tool's schema does not have. None where no call is
-        left.
+        Calls of tools that are not offered or that lack a required argument are left out, and so are arguments that a tool's
+        schema does not have. None where no call is left.
         """
         fitted = ((name, self._fit_arguments(name, given)) for name, given in wanted if name in self.offered)
         encoded = ((name, msgspec.json.encode(given).decode()) for name, given in fitted if given is not None)
@@ -122,7 +124,7 @@ class ReadView(msgspec.Struct, frozen=True):
 def read_view(view: View) -> ReadView:
     """The view as the assistant understands it. Never raises."""
     user_items = [i for i, item in enumerate(view.items) if item.kind == "user" and item.message.role == "user"]
-    at = user_items[-1] if user_items else len(view.items)
+    at = user_items[-1] if user_items else len(view.items)  # the index of the question
     turn = view.items[at].turn if user_items else -1
     done = _done_calls(view.items[at:])
     folded = any(item.kind == "summary" and turn > 0 and item.turn == turn for item in view.items)

@@ -23,8 +23,8 @@ class InputHistory:
         self._draft = ""
 
     def add_entry(self, text: str) -> bool:
-        """Add a sent message. If the file cannot be written, only its history is lost. False if the entry is not kept after this
-        run."""
+        """Add a sent message. If the file cannot be written, it is left alone from then on, and the messages are kept for this
+        run only. False if this one is not kept after this run."""
         if text.strip() and len(text) <= MAX_ENTRY_CHARS and (not self._lines or self._lines[-1] != text):
             self._lines = [*self._lines, text][-MAX_ENTRIES:]
             if self._file:
@@ -53,7 +53,8 @@ class InputHistory:
 
 
 def _append(file: Path, text: str) -> None:
-    """Append a line in a single write: other windows write to the same file, and a kill may have left half a line."""
+    """Append a line in a single write, since other windows write to the same file; it begins with a line end, since a kill may
+    have left half a line."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
@@ -63,11 +64,11 @@ def _append(file: Path, text: str) -> None:
 
 
 def _load_history(file: Path) -> list[str]:
-    """The newest lines; what is damaged is left out. A file that has grown long is made short."""
+    """The newest messages; what is damaged is left out. A file that has grown long is made short."""
     try:
-        found = [line for written in file.read_text("utf-8", "replace").split("\n") for line in _entry_texts(written)]
+        found = [text for line in file.read_text("utf-8", "replace").split("\n") for text in _entry_texts(line)]
         if len(found) > 4 * MAX_ENTRIES:
-            write_text(file, "".join(json.dumps(line) + "\n" for line in found[-MAX_ENTRIES:]))
+            write_text(file, "".join(json.dumps(text) + "\n" for text in found[-MAX_ENTRIES:]))
     except OSError:
         return []
     return found[-MAX_ENTRIES:]
