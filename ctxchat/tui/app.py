@@ -48,7 +48,7 @@ from ctxchat.tui.chat.offers import FirstChoice, ImportOffer, LimitPanel, Sugges
 from ctxchat.tui.chat.prompt import Prompt
 from ctxchat.tui.chat.screen import ChatScreen
 from ctxchat.tui.edits import POLL_INTERVAL_S, Edits, soft_mark
-from ctxchat.tui.panels.panel import Confirm, Panel
+from ctxchat.tui.panels.panel import Confirm, Over, Panel
 from ctxchat.tui.services import Services
 from ctxchat.tui.session_controller import NotYetOpen, SessionController
 from ctxchat.tui.style.themed_app import textual_theme
@@ -391,10 +391,18 @@ class CtxchatApp(InOrder):
 
     def action_command(self, name: str) -> None:
         """Run the command `name`, started by a key or from the palette. The key of the open screen closes that screen (or agrees
-        to it); the key of another screen opens that one instead."""
+        to it); the key of another screen opens that one instead, but the help opens over the screen, which stays."""
+        from ctxchat.tui.panels.help import HelpScreen
+
         over = self.screen_stack[1:]
         if not over and self._opened == name and self._on_its_way:
             return  # its screen is being opened already
+        if len(over) > 1 and isinstance(self.screen, HelpScreen) and name in ("help", self._opened):
+            self.screen.dismiss(None)  # it lies over another screen
+            return
+        if name == "help" != self._opened and isinstance(self.screen, Over):
+            self.push_screen(HelpScreen(self.keys))
+            return
         if over and self._opened == name:
             if len(over) == 1 and isinstance(over[0], Panel):
                 over[0].opened_again()

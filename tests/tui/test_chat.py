@@ -33,6 +33,7 @@ from ctxchat.tui.app import AppFiles, CtxchatApp, Runtime
 from ctxchat.tui.chat.approval import ApprovalPanel
 from ctxchat.tui.chat.chips import Chip
 from ctxchat.tui.panels.archive import ArchiveScreen
+from ctxchat.tui.panels.help import HelpScreen
 from ctxchat.tui.panels.search import SearchScreen
 from ctxchat.tui.panels.xray import XrayScreen
 from ctxchat.tui.transcript.blocks import ErrorBlock, NoticeBlock, ReplyBlock, RetryBlock, ThinkingBlock
@@ -298,6 +299,27 @@ async def test_help_opens_and_closes_with_its_key(tmp_path: Path) -> None:
         await pilot.press("f1")
         await until(pilot, lambda: app.screen is app.chat)
         assert app.chat.composer.draft == "dra"
+
+
+@pytest.mark.parametrize("key", ["f3", "f4", "f8", "f9", "f10"])
+@pytest.mark.parametrize("away", ["escape", "f1", "its own"])
+async def test_the_help_lies_over_another_screen_which_stays(tmp_path: Path, key: str, away: str) -> None:
+    session = FakeSession(messages=[Message(seq=1, role="user", content="q")])
+    loaded = partial(
+        load_settings, tmp_path, environ={"CTXCHAT_CONFIG_DIR": str(tmp_path), "CTXCHAT_DATA_DIR": str(tmp_path)}
+    )
+    files = AppFiles(load_settings=loaded, settings_file=tmp_path / "config.toml")
+    async with chatting(tmp_path, session, (100, 30), files=files) as (app, pilot):
+        await pilot.press(key)
+        await until(pilot, lambda: app.screen is not app.chat and app.screen.is_running)
+        below = app.screen
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        await pilot.press(key if away == "its own" else away)
+        await until(pilot, lambda: not isinstance(app.screen, HelpScreen))
+        assert app.screen is below
+        await pilot.press(key)
+        await until(pilot, lambda: app.screen is app.chat)
 
 
 async def test_another_session_comes_and_the_draft_stays(tmp_path: Path) -> None:
