@@ -8,10 +8,11 @@ import pytest
 from ctxchat.core.applying import apply_plan
 from ctxchat.core.budget import Window, make_budget
 from ctxchat.core.grouping import group_messages, seal_round
-from ctxchat.core.ledger import Ledger
+from ctxchat.core.ledger import Change, Edit, Ledger
 from ctxchat.core.messages import Image, Message, Reasoning, ToolCall
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.strategies.builtin import LOSSLESS, builtin_strategies
+from ctxchat.core.strategies.drop_superseded import DropSuperseded
 from ctxchat.core.strategies.pipeline import Pipeline
 from ctxchat.core.strategies.planning import PlanOptions
 from ctxchat.core.tokens import TokenCounter
@@ -105,6 +106,31 @@ def test_a_later_failure_supersedes_nothing() -> None:
         turn(1, LONG, "error: no such file") + turn(7, "x", path="b.py"), "drop_superseded", keep_recent=3
     )
     assert plan is None
+
+
+@pytest.mark.parametrize(
+    ("result", "keep", "pinned", "why"),
+    [
+        (LONG, 6, (), "among the newest"),
+        (LONG, 1, ("g2",), "pinned"),
+        ("x", 1, (), "short already"),
+    ],
+)
+def test_what_was_read_twice_and_stays_is_not_denied(result: str, keep: int, pinned: tuple[str, ...], why: str) -> None:
+    ledger = Ledger(groups=group_messages(turn(1, result, LONG)))
+    for name in pinned:
+        ledger = ledger.apply(Change(id="c", kind="pin", pins=(name,)))
+    strategy = DropSuperseded(PlanOptions(keep_recent=keep))
+    view = see(ledger, strategy.options)
+    assert strategy.plan(view, ledger, BUDGET) is None
+    assert strategy.why_nothing(view, ledger) == f"what was read or run twice is {why}"
+    newer = ledger.group("g3")
+    shorter = tuple(msgspec.structs.replace(m, content="cut") if m.role == "tool" else m for m in newer.messages)
+    edit = Edit("shrink", ("g3",), msgspec.structs.replace(newer, messages=shorter))
+    cut = ledger.apply(Change(id="e", kind="compaction", edits=(edit,)))
+    assert strategy.why_nothing(see(cut, strategy.options), cut) == f"what was read or run twice is {why}"
+    other = Ledger(groups=group_messages(turn(1, LONG) + turn(5, LONG, path="b.py")))
+    assert strategy.why_nothing(see(other, strategy.options), other) == strategy.nothing
 
 
 def test_reasoning_of_earlier_turns_goes_and_that_of_the_current_one_stays() -> None:

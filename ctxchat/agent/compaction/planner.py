@@ -30,6 +30,7 @@ from ctxchat.core.ports import FilesNow, Summariser, SummaryTask
 from ctxchat.core.quantities import short
 from ctxchat.core.strategies.base import DEFERRED, Plan, Step, Strategy
 from ctxchat.core.strategies.builtin import LABELS
+from ctxchat.core.strategies.drop_superseded import DropSuperseded
 from ctxchat.core.strategies.folding import tolerance
 from ctxchat.core.strategies.oversize import KEPT, bound_kept, clip_kept
 from ctxchat.core.strategies.pipeline import Pipeline
@@ -518,8 +519,9 @@ class Planner:
                 continue
             if (alone := strategy.plan(view, ledger, most)) is None:
                 nothing = getattr(strategy, "nothing", "nothing to free")
+                why = strategy.why_nothing(view, ledger) if isinstance(strategy, DropSuperseded) else nothing
                 found.append(
-                    PreviewStep(strategy.name, getattr(strategy, "label", strategy.name), 0, 0, why_nothing=nothing)
+                    PreviewStep(strategy.name, getattr(strategy, "label", strategy.name), 0, 0, why_nothing=why)
                 )
             else:
                 freed = alone.before - alone.after + unneeded(alone, snapshot.filled)

@@ -42,8 +42,21 @@ class DropSuperseded:
 
         return one_step(self.name, basis, shorten(self.name, basis, basis.old(), line, view.raw - budget.target))
 
-    def _superseded(self, basis: Basis) -> dict[_Place, str]:
-        """The outdated results, each with a few words that name the newer one; found by going from the newest to the oldest."""
+    def why_nothing(self, view: View, ledger: Ledger) -> str:
+        """Why there is no plan for this view, in a few words for a person."""
+        basis = Basis(view, ledger, self.options)
+        found = self._superseded(basis, by_shortened=True)
+        repeated = {group for group, place in found if not is_to_do(ledger.group(group).first.calls[place - 1])}
+        if not repeated:
+            return self.nothing
+        if not repeated.isdisjoint(entry.covers[0] for entry in basis.old()):
+            return "what was read or run twice is short already"
+        newest = (entry.covers[0] for entry in basis.entries[basis.cut :] if not entry.pinned)
+        return f"what was read or run twice is {'pinned' if repeated.isdisjoint(newest) else 'among the newest'}"
+
+    def _superseded(self, basis: Basis, *, by_shortened: bool = False) -> dict[_Place, str]:
+        """The outdated results, each with a few words that name the newer one; found by going from the newest to the oldest.
+        `by_shortened`: also those whose newer result is itself shortened in view."""
         older: dict[_Place, str] = {}
         newest: dict[tuple[str, str], str] = {}
         for entry in reversed(basis.entries):
@@ -59,7 +72,7 @@ class DropSuperseded:
                         older[entry.covers[0], place] = f"the list further on ({newest[key]})"
                     elif use_of(call).kind in _REPEATABLE:
                         older[entry.covers[0], place] = f"the same call further on ({newest[key]})"
-                elif basis.as_it_was(entry, result) and _tells(call, result):
+                elif (by_shortened or basis.as_it_was(entry, result)) and _tells(call, result):
                     newest[key] = result.id
         return older
 
