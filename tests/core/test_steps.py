@@ -124,9 +124,9 @@ def test_what_was_read_twice_and_stays_is_not_denied(result: str, keep: int, pin
     view = see(ledger, strategy.options)
     assert strategy.plan(view, ledger, BUDGET) is None
     assert strategy.why_nothing(view, ledger) == f"what was read or run twice is {why}"
-    newer = ledger.group("g3")
+    newer = ledger.group("g4")
     shorter = tuple(msgspec.structs.replace(m, content="cut") if m.role == "tool" else m for m in newer.messages)
-    edit = Edit("shrink", ("g3",), msgspec.structs.replace(newer, messages=shorter))
+    edit = Edit("shrink", ("g4",), msgspec.structs.replace(newer, messages=shorter))
     cut = ledger.apply(Change(id="e", kind="compaction", edits=(edit,)))
     assert strategy.why_nothing(see(cut, strategy.options), cut) == f"what was read or run twice is {why}"
     other = Ledger(groups=group_messages(turn(1, LONG) + turn(5, LONG, path="b.py")))
