@@ -60,7 +60,7 @@ class Commands(click.Group):
 
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ctxchat")
-@click.option("--continue", "go_on", is_flag=True, help=CONTINUE)
+@click.option("-c", "--continue", "go_on", is_flag=True, help=CONTINUE)
 @click.option(
     "--worktree",
     metavar="NAME",

@@ -36,7 +36,7 @@ def of_chat(arguments: Sequence[str]) -> dict[str, str | int | bool] | None:
     left = list(reversed(arguments))
     while left:
         name, attached, value = left.pop().partition("=")
-        option = name.removeprefix("--")
+        option = "continue" if name == "-c" else name.removeprefix("--")
         if name == option:
             return None
         if option in TEXTS:

@@ -31,7 +31,7 @@ INPUT_TIMEOUT_S = 2.0
     help="What may run without asking; here `ask` denies what would ask.",
 )
 @click.option("--max-rounds", type=click.IntRange(min=1), metavar="N", help="Most model calls in this turn.")
-@click.option("--continue", "go_on", is_flag=True, help="Go on with the session used last in this folder.")
+@click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with the session used last in this folder.")
 @click.option("--cwd", type=click.Path(file_okay=False), metavar="DIR", help="Work in this folder.")
 @click.option(
     "--raw", is_flag=True, help="The answer as the model wrote it, control sequences for a terminal included."

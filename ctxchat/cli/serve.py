@@ -21,7 +21,7 @@ from ctxchat.own_processes import module_command
 @click.option(
     "--text-size", type=click.IntRange(6, 60), default=16, show_default=True, metavar="N", help="Of letters, in pixels."
 )
-@click.option("--continue", "go_on", is_flag=True, help="Go on with the session used last in this folder.")
+@click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with the session used last in this folder.")
 @common_options
 def command(port: int, text_size: int, go_on: bool) -> None:
     """Open the chat in a browser: on 127.0.0.1 only, for whoever has the address with its token.

@@ -314,6 +314,9 @@ def compaction_due(context_usage: ContextUsage, soft_mark: float = 0.60) -> Due:
     return "overhead" if fixed(context_usage) >= context_usage.trigger_tokens else "compact"
 
 
+OFFLINE_NAME = "offline/assistant"
+"""The name of the built-in assistant among models. It has no server, and so no prices and no cache."""
+
 BUDGET = "budget"
 """The source id of the notes that tell a model how full its window is."""
 

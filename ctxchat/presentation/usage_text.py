@@ -8,13 +8,12 @@ import msgspec
 
 from ctxchat.core.automatic import standing_words
 from ctxchat.core.budget import WindowSource, WorkingLimitSource
-from ctxchat.core.context_usage import ContextUsage, fixed, overhead, starts_at
+from ctxchat.core.context_usage import OFFLINE_NAME, ContextUsage, fixed, overhead, starts_at
 from ctxchat.core.quantities import brief as brief  # handed on: figures and their nouns go together
 from ctxchat.core.quantities import count as count
 from ctxchat.core.quantities import percent as percent
 from ctxchat.core.quantities import server_cut
 from ctxchat.core.sections import SECTIONS, SectionName
-from ctxchat.models.offline import OFFLINE_NAME
 from ctxchat.presentation.text import short
 
 

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-SAVED = "Saved. Go on with: ctxchat --session {}"
+SAVED = "Saved. Go on with: ctxchat --session {} (or ctxchat -c, the last of this folder)"
 """Printed in the terminal when the chat ends; `{}` is the session's id."""
 
 MARK_QUESTIONS = {
@@ -87,6 +87,9 @@ _OWN_COMMAND = re.compile(r"!!?\s*[^!\s].*", re.DOTALL)
 
 FOLLOW_PAUSE_FACTOR = 10
 """The pause between two imports of other agents' sessions, as a multiple of how long the last import took."""
+
+CTRL_C_AGAIN_S = 3.0
+"""Seconds within which a second ctrl+c leaves."""
 
 MAX_FAULTS = 20
 """Unexpected exceptions in one run after which the interface ends: code that fails with every frame would go on failing."""
@@ -158,6 +161,7 @@ class CtxchatApp(InOrder):
         self._left: asyncio.Task[None] | None = None
         self._others = importing.FollowedSessions(self)
         self._faults = 0
+        self._ctrl_c_until = 0.0  # until then ctrl+c leaves, in seconds of `now`
         self.chat = ChatScreen(
             services.workspace.name,
             self.keys,
@@ -457,10 +461,18 @@ class CtxchatApp(InOrder):
             self.controller.interrupt()
 
     def action_help_quit(self) -> None:
-        """ctrl+c with nothing to copy: show the keys that interrupt the turn and quit."""
-        actions = [("interrupt", "stops"), ("quit", "leaves")] if self.controller.busy else [("quit", "leaves")]
-        hints = [f"{commands.shown_key(self.keys[key][0])} {does}" for key, does in actions if self.keys.get(key)]
-        self.say_briefly(", ".join(hints) or "/quit leaves")
+        """ctrl+c with nothing to copy: show the keys that interrupt the turn and quit; a second time, while no turn is running,
+        quit."""
+        now, busy = self.now(), self.controller.busy
+        again, self._ctrl_c_until = now < self._ctrl_c_until, now + CTRL_C_AGAIN_S
+        if busy:
+            actions = [("interrupt", "stops"), ("quit", "leaves")]
+            hints = [f"{commands.shown_key(self.keys[key][0])} {does}" for key, does in actions if self.keys.get(key)]
+            self.say_briefly(", ".join(hints) or "/quit leaves")
+        elif again:
+            self.run_command(commands.BY_NAME["quit"])
+        else:
+            self.say_briefly("ctrl+c again leaves")
 
     def editor_command(self) -> str:
         """The command of the editor in the settings; empty for the one of the environment."""

@@ -154,12 +154,24 @@ async def test_ctrl_c_says_how_to_stop_and_how_to_leave(tmp_path: Path) -> None:
     session = working()
     async with chatting(tmp_path, session) as (app, pilot):
         await pilot.press("escape", "ctrl+c")
-        await until(pilot, lambda: [n.message for n in app._notifications] == ["ctrl+q leaves"])
+        await until(pilot, lambda: [n.message for n in app._notifications] == ["ctrl+c again leaves"])
         app.clear_notifications()
         await pilot.press("x", "enter")
         await until(pilot, lambda: "esc stops" in words(app))
         await pilot.press("ctrl+c")
         await until(pilot, lambda: [n.message for n in app._notifications] == ["esc stops, ctrl+q leaves"])
+
+
+async def test_ctrl_c_twice_leaves_but_not_during_a_turn(tmp_path: Path) -> None:
+    session = working()
+    async with chatting(tmp_path, session) as (app, pilot):
+        await pilot.press("x", "enter")
+        await until(pilot, lambda: "esc stops" in words(app))
+        await pilot.press("ctrl+c", "ctrl+c", "escape")
+        await until(pilot, lambda: not app.controller.busy)
+        assert not session.closed
+        await pilot.press("ctrl+c", "ctrl+c")
+        await until(pilot, lambda: session.closed)
 
 
 async def test_undo_with_nothing_to_undo_is_a_short_notice(tmp_path: Path) -> None:

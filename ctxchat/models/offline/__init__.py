@@ -5,7 +5,7 @@ who has a model does not load it.
 """
 
 from ctxchat.core.budget import Window
+from ctxchat.core.context_usage import OFFLINE_NAME as OFFLINE_NAME
 
-OFFLINE_NAME = "offline/assistant"
 OFFLINE_WINDOW = Window(32_768, "loaded")
 """It has no window of its own; this one makes every feature for full windows usable without a model."""

@@ -7,12 +7,13 @@ from asyncio import to_thread
 from time import time
 from typing import TYPE_CHECKING
 
+from ctxchat.core.context_usage import OFFLINE_NAME
 from ctxchat.core.errors import CtxchatError, UsageError
 from ctxchat.core.ledger import NOTHING_OPEN, open_end
 from ctxchat.presentation.cache_text import first_words, thoughts_words
 from ctxchat.presentation.text import clean, one_line
 from ctxchat.tui.actions.sessions import comes_now, put_off_no_more
-from ctxchat.tui.chat.offers import OFFLINE, Way
+from ctxchat.tui.chat.offers import Way
 
 if TYPE_CHECKING:
     from ctxchat.tui.app import CtxchatApp
@@ -92,7 +93,7 @@ async def go_on_with(way: Way, waiting: bool, app: CtxchatApp, argument: str = "
     from ctxchat.tui.panels.models import ModelsScreen
 
     session = app.controller.idle_session()
-    name = OFFLINE if way == "offline" else ""
+    name = OFFLINE_NAME if way == "offline" else ""
     if way == "another":
         chosen = await app.ask(ModelsScreen(app.services, session, app.settings_file, app.settings.model))
         name = chosen if isinstance(chosen, str) else ""
@@ -112,7 +113,7 @@ async def _switch(app: CtxchatApp, name: str, more: str = "") -> None:
     lost = thoughts_words(setup.thoughts_lost_with(name))
     context_usage = await setup.switch_model(name)
     app.chat.has_model()
-    who = "the offline assistant" if name == OFFLINE else one_line(name, 80)
+    who = "the offline assistant" if name == OFFLINE_NAME else one_line(name, 80)
     cache = context_usage.cache
     price = "" if cache.held_at(time()) else first_words(context_usage, cache.cold)
     words = " ".join(filter(None, (f"From here on {who} answers.", price, lost, more)))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from textual.content import Content
 
+from ctxchat.core.context_usage import OFFLINE_NAME
 from ctxchat.presentation.text import one_line
 from ctxchat.tui.commands import Keys, shown_key
 from ctxchat.tui.widgets.line import Line
@@ -29,7 +30,7 @@ class HeaderState(msgspec.Struct, frozen=True):
 
 def model_words(name: str, room: int) -> str:
     """A model's name in at most `room` characters: who provides it goes first, then what stands at the left."""
-    if name == "offline/assistant":
+    if name == OFFLINE_NAME:
         words = "offline assistant"
         return words if len(words) <= room else "offline"
     flat = one_line(name, 200)

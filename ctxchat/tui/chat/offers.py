@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ctxchat.core.context_usage import ContextUsage
+from ctxchat.core.context_usage import OFFLINE_NAME, ContextUsage
 from ctxchat.core.events import CompactionSuggested
 from ctxchat.core.limits import Limit
 from ctxchat.core.quantities import count
@@ -25,8 +25,6 @@ from ctxchat.tui.widgets.pressable import Pressable
 
 if TYPE_CHECKING:
     from ctxchat.models.discovery import Offer
-
-OFFLINE = "offline/assistant"
 
 MAX_NAMED_PLACES = 4
 """Providers and servers offered by name; all of them are in the list of models."""
@@ -85,7 +83,7 @@ class FirstChoice(Offered):
         if what == "later":
             self.post_message(self.Declined())
         elif what == "offline":
-            self.post_message(self.Chosen(OFFLINE))
+            self.post_message(self.Chosen(OFFLINE_NAME))
         else:
             self.post_message(self.Chosen("" if what == "all" else self._places[int(what)].model.name))
 
