@@ -35,7 +35,7 @@ def _harm(words: Sequence[str]) -> str:
     program, rest = words[0].rpartition("/")[2].lower(), list(words[1:])
     if program == "git":
         return _git(rest)
-    if program.startswith("mkfs") or program in {"wipefs", "fdisk", "sgdisk", "blkdiscard"}:
+    if program.startswith("mkfs") or program in {"wipefs", "sgdisk", "blkdiscard"}:
         return ERASES
     return next((harm for test, harm in _BY_PROGRAM.get(program, ()) if test(rest)), "")
 
@@ -62,6 +62,14 @@ def _any(rest: Sequence[str]) -> bool:
     return True
 
 
+def _with_volumes(rest: Sequence[str]) -> bool:
+    """True for arguments of docker compose that take the services down together with their data."""
+    return "down" in rest and _short("v", "--volumes")(rest[rest.index("down") :])
+
+
+_NO_DISKS = tuple(f"of=/dev/{name}" for name in ("null", "zero", "full", "std", "tty", "fd/", "shm/"))
+"""Beginnings of what dd can write to below /dev without erasing a disk."""
+
 _BY_PROGRAM: dict[str, Sequence[tuple[Callable[[Sequence[str]], bool], str]]] = {
     "rm": [
         (_short("r", "--recursive"), DELETES),
@@ -70,13 +78,18 @@ _BY_PROGRAM: dict[str, Sequence[tuple[Callable[[Sequence[str]], bool], str]]] = 
     ],
     "shred": [(_any, DELETES)],
     "truncate": [(_any, DELETES)],
-    "dd": [(lambda rest: any(word.startswith("of=/dev/") for word in rest), ERASES)],
+    "dd": [(lambda rest: any(w.startswith("of=/dev/") and not w.startswith(_NO_DISKS) for w in rest), ERASES)],
+    "fdisk": [(lambda rest: not any(word.startswith(("-l", "--list")) for word in rest), ERASES)],
     "find": [(lambda rest: "-delete" in rest, DELETES)],
-    "rsync": [(lambda rest: any(word.startswith("--delete") for word in rest), DELETES)],
+    "rsync": [(lambda rest: any(word == "--del" or word.startswith("--delete") for word in rest), DELETES)],
     "dropdb": [(_any, DELETES)],
     "kubectl": [(_begins("delete"), DELETES)],
     "terraform": [(_begins("destroy"), DELETES)],
-    "docker": [(_begins(*what), DELETES) for what in (("system", "prune"), ("volume", "rm"), ("volume", "prune"))],
+    "docker": [
+        *((_begins(*what), DELETES) for what in (("system", "prune"), ("volume", "rm"), ("volume", "prune"))),
+        (lambda rest: "compose" in rest and _with_volumes(rest), DELETES),
+    ],
+    "docker-compose": [(_with_volumes, DELETES)],
     "npm": [(_begins("publish"), PUBLISHES), (_begins("unpublish"), DELETES)],
     "cargo": [(_begins("publish"), PUBLISHES)],
     "twine": [(_begins("upload"), PUBLISHES)],
@@ -101,11 +114,15 @@ def _git(rest: list[str]) -> str:
         case "clean":
             return DELETES if _short("f", "--force")(words) else ""
         case "branch" | "tag":
-            return DISCARDS if _short("D")(words) or (verb == "tag" and _short("d", "--delete")(words)) else ""
+            forced = verb == "tag" or _short("f", "--force")(words)
+            return DISCARDS if _short("D")(words) or (forced and _short("d", "--delete")(words)) else ""
         case "stash":
             return DISCARDS if words[:1] in (["drop"], ["clear"]) else ""
         case "checkout" | "switch":
-            return DISCARDS if _short("f", "--force", "--discard-changes")(words) else ""
+            files = "--" in words[:-1] or any(word in {".", ":/"} or word.startswith("./") for word in words)
+            return DISCARDS if files or _short("f", "--force", "--discard-changes")(words) else ""
+        case "restore":
+            return "" if _short("S", "--staged")(words) and not _short("W", "--worktree")(words) else DISCARDS
         case "filter-branch" | "filter-repo":
             return DISCARDS
         case _:

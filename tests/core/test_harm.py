@@ -31,6 +31,13 @@ from tests.attacks.judging import offered
         ("dd if=a of=/dev/sda", ("erases a disk",)),
         ("mkfs.ext4 /dev/sda1", ("erases a disk",)),
         ("npm publish", ("publishes",)),
+        ("kubectl -n prod delete pod x", ("deletes",)),
+        ("docker compose -f a.yml down -v", ("deletes",)),
+        ("rsync --del a b", ("deletes",)),
+        ("git restore .", ("discards work",)),
+        ("git checkout -- .", ("discards work",)),
+        ("git checkout .", ("discards work",)),
+        ("git branch -d -f x", ("discards work",)),
     ],
 )
 def test_what_is_destroyed_is_named_and_no_rule_is_offered(command: str, said: tuple[str, ...], tmp_path: Path) -> None:
@@ -49,6 +56,12 @@ def test_what_is_destroyed_is_named_and_no_rule_is_offered(command: str, said: t
         "git stash",
         "npm run build",
         "find . -name r",
+        "dd if=a of=/dev/null",
+        "fdisk -l",
+        "docker compose down",
+        "rsync --delay-updates a b",
+        "git restore --staged .",
+        "git checkout main",
     ],
 )
 def test_what_is_not_is_offered_as_ever(command: str, tmp_path: Path) -> None:
