@@ -129,7 +129,7 @@ def _items(message: Wire, leader: str) -> Iterator[Wire]:
         yield from with_current_ids(message["blocks"], calls)
         return
     if role == "tool":
-        output = content if isinstance(content, str) else "".join(str(part.get("text") or "") for part in content or ())
+        output = content if isinstance(content, str) else "".join(_shown(part) for part in content or ())
         yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": output}
         return
     if content:
@@ -158,7 +158,13 @@ def _wire_part(part: Wire, text: str) -> Wire:
         case {"type": "file", "file": {"file_data": str() as data, **named}}:
             return {"type": "input_file", "file_data": data, "filename": str(named.get("filename") or "file.pdf")}
         case _:
-            return {"type": text, "text": f"[{part.get('type')}: not shown]"}
+            return {"type": text, "text": _shown(part)}
+
+
+def _shown(part: Wire) -> str:
+    """A part of a message as text: its own, or a short note for one that is none."""
+    kind = str(part.get("type"))
+    return str(part.get("text") or "") if kind == "text" else f"[{kind.removesuffix('_url')}: not shown]"
 
 
 def _tool(function: Wire) -> Wire:
@@ -179,6 +185,7 @@ class ResponsesReading:
         self._calls: list[object] = []  # the output index of each call's item
         self._written: set[object] = set()  # output indexes of calls whose arguments have come
         self._said = False  # a text has come
+        self._thought = False  # reasoning has come
         self.notes = ReplyNotes()
 
     @property
@@ -209,6 +216,7 @@ class ResponsesReading:
             case "reasoning_summary_part.added" if event.get("summary_index"):
                 return _adding({"reasoning_content": "\n\n"})
             case "reasoning_summary_text.delta" | "reasoning_text.delta":
+                self._thought = True
                 return _adding({"reasoning_content": delta})
             case "function_call_arguments.delta" if delta and place in self._calls:
                 self._written.add(place)
@@ -234,6 +242,8 @@ class ResponsesReading:
                 }
             case "message" if self._said:
                 return {"content": "\n\n"}  # separates its text from that of the message before
+            case "reasoning" if self._thought:
+                return {"reasoning_content": "\n\n"}
             case _:
                 return {}
 

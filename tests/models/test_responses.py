@@ -12,7 +12,7 @@ from ctxchat.core.messages import Message, Reasoning
 from ctxchat.core.ports import ModelRequest
 from ctxchat.models.client import ModelClient
 from ctxchat.models.direct import Connections, DirectTransport
-from ctxchat.models.responses import ResponsesServer, server_of, uses_responses_form
+from ctxchat.models.responses import ResponsesReading, ResponsesServer, server_of, uses_responses_form
 from ctxchat.models.settings import ModelSettings
 from tests.doubles.http_model import ModelDouble
 from tests.doubles.replies import breaks
@@ -115,3 +115,18 @@ async def test_images_and_files_have_a_place(connections: Connections) -> None:
     body = ResponsesServer("http://x").request("m", {"messages": [{"role": "user", "content": parts}]}).body
     kinds = [part["type"] for part in json.loads(body)["input"][0]["content"]]
     assert kinds == ["input_text", "input_image", "input_file", "input_text"]
+    result = {"role": "tool", "tool_call_id": "c", "content": parts[1:2]}
+    body = ResponsesServer("http://x").request("m", {"messages": [result]}).body
+    assert json.loads(body)["input"][0]["output"] == "[image: not shown]"
+
+
+async def test_two_reasonings_of_a_reply_are_apart() -> None:
+    reading = ResponsesReading("m")
+    told = ""
+    for place, words in enumerate(("First.", "Second.")):
+        for event in (
+            {"type": "response.output_item.added", "output_index": place, "item": {"type": "reasoning"}},
+            {"type": "response.reasoning_text.delta", "output_index": place, "delta": words},
+        ):
+            told += reading.piece(event)["choices"][0]["delta"].get("reasoning_content", "")
+    assert told == "First.\n\nSecond."
