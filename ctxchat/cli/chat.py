@@ -75,4 +75,4 @@ def _no_terminal() -> str:
         return "standard output is a pipe or a file"
     if not sys.stderr or not sys.stderr.isatty():  # the interface is drawn through it
         return "standard error is a pipe or a file"
-    return "TERM is dumb" if os.environ.get("TERM", "") in {"", "dumb"} else ""
+    return {"": "TERM is not set", "dumb": "TERM is dumb"}.get(os.environ.get("TERM", ""), "")

@@ -113,7 +113,7 @@ def _rows(state: SessionState) -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    return " ".join(text.replace("|", "\\|").splitlines())
 
 
 def _title(state: SessionState) -> str:

@@ -194,8 +194,10 @@ def test_a_broken_settings_file_a_data_folder_in_the_way_and_an_unknown_session_
         assert terminal.wait() == 0
 
 
-def test_a_dumb_terminal_is_told_what_to_use(chat: Open) -> None:
-    with chat(TERM="dumb") as terminal:
+@pytest.mark.parametrize(("term", "why"), [("dumb", "TERM is dumb"), ("", "TERM is not set")])
+def test_a_dumb_terminal_is_told_what_to_use(chat: Open, term: str, why: str) -> None:
+    with chat(TERM=term) as terminal:
         assert terminal.wait() == 2
+        assert why in terminal.raw
         assert "ctxchat run" in terminal.raw
         assert "\x1b" not in terminal.raw

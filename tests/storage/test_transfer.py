@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from ctxchat.core.compilers import all_sections
 from ctxchat.core.errors import StorageError, UsageError
 from ctxchat.core.file_changes import Checkpoint, FileChange, FileState
 from ctxchat.core.head import Head
-from ctxchat.core.journal import Sealed, SessionState
+from ctxchat.core.journal import Changed, Sealed, SessionState
 from ctxchat.core.secrets import masked
 from ctxchat.core.tokens import TokenCounter
 from ctxchat.core.view import compile, problems
@@ -179,6 +180,15 @@ def test_markdown_reads_well_and_does_nothing(database: Database) -> None:
     assert '```json\n{"path": "a.py"}\n```' in text
     assert not {"\x1b", "\u202e", "\u2066"} & set(text)
     assert "| p" not in markdown.flight_recorder(state)
+
+
+def test_a_carriage_return_breaks_no_row(database: Database) -> None:
+    broken = compaction("c1", "g1")
+    assert broken.change.record is not None
+    record = msgspec.structs.replace(broken.change.record, detail="went\rwrong")
+    records = [*turns(2), Changed(msgspec.structs.replace(broken.change, record=record))]
+    state = loading.load_state(database, sessions.create(database, records=records)).state
+    assert "| went wrong |" in markdown.flight_recorder(state)
 
 
 SECRETS = [

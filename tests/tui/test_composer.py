@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import stat
 from contextlib import nullcontext
 from pathlib import Path
@@ -198,6 +199,12 @@ def test_two_windows_share_a_history_and_a_long_one_is_made_short(tmp_path: Path
     both = InputHistory(file)
     assert [both.back(""), both.back("")] == ["from the second", "from the first"]
     file.write_text("".join(f'"{number}"\n' for number in range(5 * MAX_ENTRIES)))
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, most[1]))  # as on a full disk
+        assert InputHistory(file).back("") == str(5 * MAX_ENTRIES - 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, most)
     assert InputHistory(file).back("") == str(5 * MAX_ENTRIES - 1)
     assert len(file.read_text().splitlines()) == MAX_ENTRIES
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from ctxchat.config.atomic import write_text
@@ -67,10 +68,11 @@ def _load_history(file: Path) -> list[str]:
     """The newest messages; what is damaged is left out. A file that has grown long is made short."""
     try:
         found = [text for line in file.read_text("utf-8", "replace").split("\n") for text in _entry_texts(line)]
-        if len(found) > 4 * MAX_ENTRIES:
-            write_text(file, "".join(json.dumps(text) + "\n" for text in found[-MAX_ENTRIES:]))
     except OSError:
         return []
+    if len(found) > 4 * MAX_ENTRIES:
+        with suppress(OSError):  # the folder may be read-only; what was read is there all the same
+            write_text(file, "".join(json.dumps(text) + "\n" for text in found[-MAX_ENTRIES:]))
     return found[-MAX_ENTRIES:]
 
 
