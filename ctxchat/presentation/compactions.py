@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import unified_diff
+from itertools import takewhile
 
 import msgspec
 
@@ -110,25 +111,35 @@ def put_away(one: CompactionEntry, ledger: Ledger) -> tuple[Group, ...]:
 
 
 def archived(one: CompactionEntry, ledger: Ledger) -> tuple[Kept, ...]:
-    """The messages that a compaction archived, with a line where an earlier compaction begins."""
-    earlier = _earlier(one.change, ledger) if one.change else {}
+    """The messages that a compaction archived or shortened, with a line where an earlier compaction begins."""
+    before = _before(one.change, ledger) if one.change else []
+    earlier = {next((g for e in other.edits for g in e.covers), ""): other for other in before}
+    alone = _left_alone(one.change, before, ledger) if one.change else frozenset[int]()
     kept: list[Kept] = []
     for group in put_away(one, ledger):
         if nested := earlier.pop(group.id, None):
             kept.append(Kept(group.first, group, nested))
-        kept += [Kept(message, group) for message in group.messages]
+        kept += [Kept(message, group) for message in group.messages if message.seq not in alone]
     return tuple(kept)
 
 
-def _earlier(change: Change, ledger: Ledger) -> dict[str, Change]:
-    """Compactions in force that were made before this one, by the first group each covers."""
-    found: dict[str, Change] = {}
-    for other in ledger.compactions:
-        if other.id == change.id or (change.at and other.at > change.at):
-            break
-        if first := next((g for e in other.edits for g in e.covers), ""):
-            found[first] = other
-    return found
+def _before(change: Change, ledger: Ledger) -> list[Change]:
+    """The compactions in force that were made before this one."""
+    return list(takewhile(lambda c: c.id != change.id and not (change.at and c.at > change.at), ledger.compactions))
+
+
+def _left_alone(change: Change, before: Sequence[Change], ledger: Ledger) -> frozenset[int]:
+    """The numbers of the messages that a compaction left as they were shown, in groups of which it shortened others."""
+    shown = {m.seq: m for other in before for m in _shortened(other)}
+    for edit in change.edits:
+        if edit.kind == "shrink":
+            shown = {m.seq: m for name in edit.covers for m in ledger.group(name).messages} | shown
+    return frozenset(m.seq for m in _shortened(change) if shown.get(m.seq) == m)
+
+
+def _shortened(change: Change) -> list[Message]:
+    """The messages of the groups that a change shows shortened."""
+    return [m for edit in change.edits if edit.kind == "shrink" and edit.replacement for m in edit.replacement.messages]
 
 
 def previous(one: CompactionEntry, entries: Sequence[CompactionEntry]) -> CompactionEntry | None:

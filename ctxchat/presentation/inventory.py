@@ -28,7 +28,7 @@ class Row(msgspec.Struct, frozen=True):
     there where it is not as it was.
 
     Rows of a section add up to what the gauge shows for it. `group` is empty for what no verb can touch (system prompt,
-    tools, memory); `cached` where the server still holds it.
+    tools, memory); `cached` where the server still holds it. `message` is the number of the message in the record, 0 for none.
     """
 
     number: int
@@ -43,6 +43,7 @@ class Row(msgspec.Struct, frozen=True):
     pinned: bool = False
     cached: bool = False
     change: str = ""
+    message: int = 0
 
 
 def summed(rows: Sequence[Row]) -> list[Row]:
@@ -133,7 +134,19 @@ def _tool_row(tool: ToolSpec, tokens: int) -> Row:
 
 def _row(item: Item, call: ToolCall | None, tokens: int) -> Row:
     kind, what, source = _describe_item(item, call)
-    return Row(0, item.section, kind, what, source, tokens, item.turn, 0, item.group, item.pinned, change=item.change)
+    return Row(
+        number=0,
+        section=item.section,
+        kind=kind,
+        what=what,
+        source=source,
+        tokens=tokens,
+        turn=item.turn,
+        group=item.group,
+        pinned=item.pinned,
+        change=item.change,
+        message=item.message.seq,
+    )
 
 
 _FILE = re.compile(r"\n\n([^\n\t:]+?)(?: \([^\n]*\))?:\n")

@@ -21,6 +21,7 @@ from ctxchat.core.ports import ModelRequest, ToolContext, ToolOutput, ToolText
 from ctxchat.core.record import CompactionRecord
 from ctxchat.core.strategies.base import Plan
 from ctxchat.core.view import problems
+from ctxchat.presentation.compactions import archived, compaction_entries
 from tests.agent.desk import Desk, Echo
 from tests.agent.test_compaction import Writer
 from tests.agent.test_turn import adds_up, of
@@ -172,6 +173,28 @@ async def test_the_preview_opens_on_what_the_newest_messages_hold_and_names_it()
     assert all(
         step.turns == (1, 1) and step.affected_groups and step.affected_groups <= groups for step in preview.steps
     )
+    await desk.session.close()
+
+
+async def test_a_step_that_shortens_counts_only_what_becomes_shorter_before_and_after():
+    """The calls beside shortened results stay as they are: neither the preview nor the archive lists them."""
+    wanted = [calls(("echo", {"text": f"line {n}\n", "times": 900})) for n in range(5)]
+    model = ScriptedModel([*wanted, says("done")], window=Window(32_000, "loaded"))
+    desk = Desk(model, tools=[Echo()], summariser=Writer())
+    await desk.say("Look at all of it.")
+    preview = await desk.session.preview()
+    step = next(s for s in preview.steps if not s.needs_model)
+    touched = {
+        item.message.seq: item.message.role
+        for item in desk.session.view.items
+        if item.group in step.affected_groups and item.message.seq not in step.unchanged
+    }
+    assert set(touched.values()) == {"tool"}
+    async for _ in desk.session.free_up(preview, (step.name,)):
+        pass
+    (made,) = compaction_entries(desk.state)
+    assert made.record.shortened == made.record.folded_messages == len(touched)
+    assert [kept.message.seq for kept in archived(made, desk.state.ledger)] == list(touched)
     await desk.session.close()
 
 

@@ -7,7 +7,7 @@ Does not decide when a compaction runs, and changes nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 
 import msgspec
@@ -484,8 +484,11 @@ class Planner:
             folded_messages=dry_run.messages,
         )
 
-    def _preview_steps(self, plan: Plan, snapshot: PlanningSnapshot, freed: int) -> tuple[PreviewStep, ...]:
-        """The steps as a person sees them; together they free `freed` tokens of the gauge."""
+    def _preview_steps(
+        self, plan: Plan, snapshot: PlanningSnapshot, freed: int, before: Ledger | None = None
+    ) -> tuple[PreviewStep, ...]:
+        """The steps as a person sees them; together they free `freed` tokens of the gauge. `before` is the ledger that they start
+        from, where that is not the present one."""
         ledger, registry = snapshot.ledger, self._registry(self.options())
         groups = [{*step.fold, *(name for edit in step.edits for name in edit.covers)} for step in plan.steps]
         turns = [sorted(ledger.group(name).turn for name in names) for names in groups]
@@ -495,8 +498,17 @@ class Planner:
         }  # a plug-in may have none
         labels |= {name: LABELS[name] for name in (KEPT, DEFERRED)}
         return tuple(
-            PreviewStep(s.name, labels.get(s.name, s.name), gain, s.groups, s.needs_summary, (at[0], at[-1]), goes)
-            for s, gain, at, goes in zip(plan.steps, gains(plan, snapshot.scale, freed), turns, shown, strict=True)
+            PreviewStep(
+                s.name, labels.get(s.name, s.name), gain, s.groups, s.needs_summary, (at[0], at[-1]), goes, stays
+            )
+            for s, gain, at, goes, stays in zip(
+                plan.steps,
+                gains(plan, snapshot.scale, freed),
+                turns,
+                shown,
+                _unchanged(plan, before or ledger),
+                strict=True,
+            )
         )
 
     def _other_steps(self, plan: Plan, snapshot: PlanningSnapshot) -> tuple[PreviewStep, ...]:
@@ -525,7 +537,7 @@ class Planner:
                 )
             else:
                 freed = alone.before - alone.after + unneeded(alone, snapshot.filled)
-                found += self._preview_steps(alone, snapshot, round(freed * snapshot.scale))
+                found += self._preview_steps(alone, snapshot, round(freed * snapshot.scale), ledger)
         return tuple(found)
 
     def after_used(self, plan: Plan) -> int:
@@ -560,6 +572,15 @@ class Planner:
             return seconds, read + self._prices(self.writer, 0, most)
         read = input_tokens(task.groups) + conversation.counter.count_text(task.previous)
         return seconds, self._prices(self.writer, read + most, most)
+
+
+def _unchanged(plan: Plan, before: Ledger) -> Iterator[frozenset[int]]:
+    """For each step, the numbers of the messages that it leaves as they are in groups of which it shortens others."""
+    shown = {m.seq: m for entry in before.live() if entry.group for m in entry.group.messages}
+    for step in plan.steps:
+        made = [m for e in step.edits if e.kind == "shrink" and e.replacement for m in e.replacement.messages]
+        yield frozenset(m.seq for m in made if shown.get(m.seq) == m)
+        shown |= {m.seq: m for m in made}
 
 
 def nothing_to_free(context_usage: ContextUsage) -> str:

@@ -27,6 +27,7 @@ class PreviewStep(msgspec.Struct, frozen=True):
     needs_model: bool = False
     turns: tuple[int, int] = (0, 0)
     affected_groups: frozenset[str] = frozenset()
+    unchanged: frozenset[int] = frozenset()
     why_nothing: str = ""
 
 

@@ -266,7 +266,7 @@ class PreviewScreen(Panel[PreviewResult]):
         if step.why_nothing:
             self.query_one("#goes", Static).update("")
             return
-        affected = [row for row in self._rows if row.group in step.affected_groups]
+        affected = self._affected(step)
         first, last = step.turns
         where = f"turn {first}" if first == last else f"turns {first}–{last}"
         named: dict[str, int] = {}
@@ -279,6 +279,10 @@ class PreviewScreen(Panel[PreviewResult]):
         facts = self.query_one("#facts")
         facts.display = step.needs_model and bool(self._with_ticked.facts_text)
         facts.query_one(Static).update(Content(clean(self._with_ticked.facts_text)))
+
+    def _affected(self, step: PreviewStep) -> list[Row]:
+        """The messages that a step takes away or shortens, the largest first."""
+        return [r for r in self._rows if r.group in step.affected_groups and r.message not in step.unchanged]
 
     def _message_cells(self, row: Row) -> tuple[Cell, ...]:
         sign = signs_of(self.app)[row.section]
