@@ -79,7 +79,7 @@ async def test_who_wrote_a_mended_summary_is_recorded_with_what_its_draft_cost()
             yield Usage(10, 5, cost_usd=0.25)
 
     for mended, author in (("## Goal\nKnow the gauge.", ""), ("## Goal\nKnow both gauges.", "you")):
-        desk = Desk(ScriptedModel([says("so it is " * 300)] * 4), options=Options(keep_recent=2), summariser=Dear())
+        desk = Desk(ScriptedModel([says("so it is " * 300)] * 8), options=Options(keep_recent=2), summariser=Dear())
         for _ in range(4):
             await desk.say("and? " * 300)
         preview = await desk.session.preview()
@@ -90,6 +90,11 @@ async def test_who_wrote_a_mended_summary_is_recorded_with_what_its_draft_cost()
         assert record is not None
         assert (record.author, record.model, record.cost_usd, record.summary) == (author, Dear.model, 0.25, mended)
         assert desk.state.cost_usd == pytest.approx(0.25)
+        for _ in range(4):
+            await desk.say("and? " * 300)
+        await desk.free_up(summary="## Goal\nWritten by hand.")
+        record = desk.state.ledger.compactions[-1].record
+        assert record is not None and (record.outcome, record.cost_usd) == ("compacted", 0.0)
         await desk.session.close()
 
 

@@ -204,11 +204,11 @@ class Compactor:
     async def draft(self, preview: Preview, steps: Sequence[str] | None = None) -> AsyncGenerator[str, None]:
         """The summary of a previewed compaction as it is written, for a person to edit; nothing where none is needed. Changes
         nothing in the conversation. Raises ModelError."""
+        self._drafted = None
         plan = await self.planner.ticked(preview.plan, steps) if preview.plan else None
         step = next((s for s in plan.steps if s.needs_summary), None) if plan else None
         if step is None or self.planner.summariser is None:
             return
-        self._drafted = None
         conversation, summariser = self._conversation, self.planner.summariser
         draft = SummaryDraft(conversation, summariser.model)
         written = writing(conversation, step, summariser, self.planner.options(), preview.instructions)
@@ -253,6 +253,7 @@ class Compactor:
         record = await CompactionRun(self._conversation, request, options, summariser, complete).run(emit)
         if record.outcome == "compacted":
             self._prefetch.clear()
+            self._drafted = None  # a later summary is not made of it
             if self.follow_deferred and (told := await self.follow_deferred()):
                 await emit(Notice("info", told))
                 await emit(self._conversation.context_usage)
