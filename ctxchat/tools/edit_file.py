@@ -51,11 +51,12 @@ class FileDemand(AccessRequest, frozen=True, omit_defaults=True):
 
 
 class Rewrite(msgspec.Struct, frozen=True):
-    """A file before (None: not there) and after, as bytes, and the difference for people."""
+    """A file before (None: not there) and after, as bytes, the `text` that it holds then, and the difference for people."""
 
     place: ResolvedPath
     before: bytes | None
     after: bytes
+    text: str
     diff: Diff
     recoded: str = ""
     """What becomes of the encoding where it does not stay: `cp1252 becomes utf-8`."""
@@ -99,7 +100,9 @@ class _WritingTool(Tool[A]):
             await asyncio.to_thread(_store, change)
         await asyncio.to_thread(self._seen.saw, change.place.path, change.after)
         verb = "Created" if change.before is None else "Changed"
-        lines = change.after.count(b"\n") + (not change.after.endswith(b"\n") and change.after != b"")
+        lines = len(LINE_END.split(change.text)) - (
+            change.text[-1:] in {"", "\n", "\r"}
+        )  # behind the last end there is none
         diff, now = change.diff, f"{count(lines, 'line')}, {size(len(change.after))}"
         text = f"{verb} {change.place.shown}: +{diff.added} −{diff.removed}, now {now}."
         text += f" The encoding has changed: {change.recoded}." if change.recoded else ""
@@ -121,13 +124,12 @@ class WriteFile(_WritingTool[WriteArguments]):
             fits = agreed == "latin-1" and _can_encode(content, Encoding(agreed))
             encoding = Encoding(stated or (agreed if fits else "utf-8"))
             recoded = "" if encoding == Encoding() else f"{encoding.codec}, as {by}"
-            return Rewrite(
-                place, None, _encoded(content, encoding, place), difference("", content, place.shown), recoded
-            )
+            after, diff = _encoded(content, encoding, place), difference("", content, place.shown)
+            return Rewrite(place, None, after, content, diff, recoded)
         self._seen.check(place, before, whole=True)
         if kind := binary_kind(before[:SNIFFED_BYTES]):
             diff = difference("", content, f"{place.shown} ({kind}, {size(len(before))}, replaced by this text)")
-            return Rewrite(place, before, _encoded(content, Encoding(), place), diff)
+            return Rewrite(place, before, _encoded(content, Encoding(), place), content, diff)
         encoding = encoding_of(before, agreed=agreed_encoding(place))
         old = encoding.decode(before)
         if "\r" not in content or only_crlf(old):
@@ -143,7 +145,8 @@ class WriteFile(_WritingTool[WriteArguments]):
         ):
             wanted = Encoding()
         after = _encoded(content, wanted, place)
-        return Rewrite(place, before, after, difference(old, content, place.shown), _recoded(encoding, wanted, after))
+        diff = difference(old, content, place.shown)
+        return Rewrite(place, before, after, content, diff, _recoded(encoding, wanted, after))
 
 
 class EditFile(_WritingTool[EditArguments]):
@@ -177,7 +180,7 @@ class EditFile(_WritingTool[EditArguments]):
         after = _encoded(changed, wanted, place)
         old, new = encoding.decode(before), wanted.decode(after)
         diff = difference(old, new, place.shown)
-        return Rewrite(place, before, after, diff, _recoded(encoding, wanted, after), lines_now(old, new))
+        return Rewrite(place, before, after, new, diff, _recoded(encoding, wanted, after), lines_now(old, new))
 
 
 AROUND, MAX_SHOWN_LINES, MAX_SHOWN_CHARS = 2, 10, 200
@@ -326,7 +329,7 @@ def _check_plain(path: Path, folder: int | None, place: ResolvedPath) -> None:
 
 
 def _mask() -> int:
-    mask = os.umask(0o077)  # there is no way to read it without setting it
+    mask = os.umask(0o077)  # only Linux tells it without setting it
     os.umask(mask)
     return mask
 

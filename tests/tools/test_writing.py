@@ -56,6 +56,7 @@ async def test_rewriting_keeps_crlf_and_encoding(call: Callable, workspace: Path
     found = await call(write, path="a", content="ä\nc\n")
     assert (workspace / "a").read_bytes() == "ä\r\nc\r\n".encode("utf-16")
     assert found.diff.endswith("@@ -1,2 +1,2 @@\n ä\n-b\n+c\n")
+    assert ", now 2 lines, 14 bytes" in found.text
 
 
 async def test_a_text_the_old_encoding_cannot_hold_becomes_utf_8(call: Callable, workspace: Path) -> None:
