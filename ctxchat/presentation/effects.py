@@ -9,7 +9,7 @@ import msgspec
 
 from ctxchat.config.option_table import Option
 from ctxchat.core.budget import Window, WorkingLimit, make_budget, working_limit
-from ctxchat.core.context_usage import ContextUsage
+from ctxchat.core.context_usage import ContextUsage, inside_tokens, soft_tokens
 from ctxchat.core.sections import OUTSIDE, Section
 from ctxchat.core.view import Item, View
 from ctxchat.presentation.text import short
@@ -22,6 +22,8 @@ def effect(option: Option, key: str, value: Any, context_usage: ContextUsage, vi
     """The effect of a value as a sentence without its full stop; empty if it has no effect in tokens, is of a wrong type, or is
     no share where one is due. `key` is the key that is set, where the option's own holds a placeholder."""
     if isinstance(value, bool) or not isinstance(value, int | float | list | str):
+        return ""
+    if isinstance(value, int | float) and value < 0:
         return ""
     if option.facts.unit == SHARE:
         return _share(key, float(value), context_usage) if not isinstance(value, str | list) else ""
@@ -74,12 +76,18 @@ def _working_limit(context_usage: ContextUsage, window: int) -> WorkingLimit:
 def _share(key: str, value: float, context_usage: ContextUsage) -> str:
     if not 0 < value <= 1:
         return ""
-    tokens = int(context_usage.limit * value)
+    of = (context_usage.working_limit if key == "context.target" else 0) or context_usage.limit
+    tokens = at = int(of * value)
+    held = "the working limit lowers it"
     if key == "context.compression_trigger":
-        trigger = with_marks(context_usage, compression_trigger=value).trigger_tokens
-        held = ", held back so that one more round fits" if trigger < tokens else ""
-        return f"{value:g} = at {short(trigger)} of {short(context_usage.limit)}{held}"
-    return f"{value:g} = at {short(tokens)} of {short(context_usage.limit)}"
+        after = with_marks(context_usage, compression_trigger=value)
+        at = after.trigger_tokens
+        held = held if at == after.working_limit else "held back so that one more round fits"
+    elif key == "context.prepare.soft_mark":
+        at = int(soft_tokens(context_usage, value))
+    elif key == "context.reactive.micro_trigger":
+        at = int(inside_tokens(context_usage, value))
+    return f"{value:g} = at {short(at)} of {short(of)}{f', {held}' if at < tokens else ''}"
 
 
 def _section(name: str, value: int, context_usage: ContextUsage) -> str:

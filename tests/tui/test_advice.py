@@ -38,6 +38,19 @@ def test_shares_are_told_in_tokens_of_this_window() -> None:
     assert told("context.reactive.full_trigger", 0.92) == "0.92 = at 180.2k of 195.9k"
 
 
+def test_a_working_limit_that_lowers_a_share_is_named() -> None:
+    context_usage = msgspec.structs.replace(FIGURES, working_limit=50_000, working_limit_source="configured")
+    for key, value, said in (
+        ("context.compression_trigger", 0.75, "0.75 = at 50.0k of 195.9k, the working limit lowers it"),
+        ("context.compression_trigger", 0.2, "0.2 = at 39.2k of 195.9k"),
+        ("context.target", 0.5, "0.5 = at 25.0k of 50.0k"),
+        ("context.prepare.soft_mark", 0.6, "0.6 = at 40.0k of 195.9k, the working limit lowers it"),
+        ("context.reactive.micro_trigger", 0.8, "0.8 = at 50.0k of 195.9k, the working limit lowers it"),
+    ):
+        option = find_option(tuple(key.split(".")))
+        assert option and effect(option, key, value, context_usage, DESK.view) == said
+
+
 def test_sizes_are_told_by_what_the_session_holds() -> None:
     assert told("context.output_reserved", 4096) == "195.9k left for the prompt"
     assert told("context.output_reserved", 90_000).startswith("50.0k, the most that is kept free here; 150.0k left")
@@ -57,6 +70,11 @@ def test_any_value_may_be_asked_about(value: object) -> None:
 
     for option in options():
         assert isinstance(effect(option, option.key, value, FIGURES, DESK.view), str)
+
+
+@pytest.mark.parametrize("key", ["context.max_tokens", "context.output_reserved", "context.tool_results.max_tokens"])
+def test_a_size_below_zero_means_nothing(key: str) -> None:
+    assert told(key, -5) == ""
 
 
 def test_new_marks_move_on_the_bar_and_everything_still_adds_up() -> None:
