@@ -12,6 +12,8 @@ from ctxchat.core.grouping import single
 from ctxchat.core.messages import Message
 from ctxchat.models.offline import phrases
 from ctxchat.models.offline.commands import trouble
+from ctxchat.models.offline.research import research
+from ctxchat.models.offline.transcript import DoneCall, ReadView
 from tests.models.offline_talk import Talk, make_repository
 
 
@@ -60,6 +62,44 @@ async def test_more_gives_other_places(root: Path) -> None:
     more = await conversation.ask("more")
     assert "`README.md:3`" in first
     assert "`README.md:3`" not in more and "`README.md:16`" in more
+    details = await conversation.ask("tell me more details about the tide gauge")
+    assert "`README.md:16`" not in details
+
+
+@pytest.mark.parametrize(
+    ("question", "place"),
+    [
+        ("tell me more about the dashboard", "src/webServer.ts:3"),
+        ("next: when do backups run?", "docs/operations.md:3"),
+        ("Other ways to set the retry limit?", "src/upload.py:3"),
+    ],
+)
+async def test_a_question_that_begins_like_a_request_for_more_has_its_own_words(
+    root: Path, question: str, place: str
+) -> None:
+    assert f"`{place}`" in await Talk(root).ask(question)
+    conversation = Talk(root)
+    await conversation.ask("Which logger does the tide gauge use?")
+    assert f"`{place}`" in await conversation.ask(question)
+
+
+def seen(question: str, *done: DoneCall) -> ReadView:
+    offered: dict[str, dict[str, object]] = {name: {} for name in ("grep", "glob", "list_files", "read_file")}
+    return ReadView(question, {}, (), done, max((d.round for d in done), default=0), (), "", offered, "o1")
+
+
+def test_files_are_read_in_the_order_of_their_mentions() -> None:
+    asked = research(seen("compare " + " ".join(f"@{n}.py" for n in "hgfedcba"))).calls
+    assert [call.arguments for call in asked] == [f'{{"path":"{n}.py"}}' for n in "hgf"]
+
+
+def test_an_overview_has_at_most_three_rounds_too() -> None:
+    listed = DoneCall("list_files", {}, "README.md", 3)
+    assert not research(seen("what does this project do?", listed)).calls
+
+
+def test_without_terms_nothing_is_looked_for_in_their_place() -> None:
+    assert "(?!)" not in str(research(seen("how many are there?")).calls)
 
 
 async def test_nothing_found_is_said_with_what_was_tried(root: Path) -> None:
@@ -114,6 +154,7 @@ NEWCOMER = {
         ("which license is it under?", "pyproject.toml:5", "BSD"),
         ("which version is this?", "harbour/__init__.py:1", "1.4.2"),
         ("which Python versions are supported?", "pyproject.toml:3", ">=3.9"),
+        ("which python version does it need?", "pyproject.toml:3", ">=3.9"),
         ("where is the Tide class defined?", "harbour/tides.py:8", "class Tide(Clock)"),
         ("how many clocks are there at most?", "harbour/clock.py:3", "CLOCK_LIMIT = 42"),
         ("Explain @harbour/tides.py", "harbour/tides.py:1", "Tides from the moon."),

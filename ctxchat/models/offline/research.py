@@ -37,7 +37,18 @@ from ctxchat.models.offline.passages import (
     word_list,
 )
 from ctxchat.models.offline.transcript import Call, ReadView, Reply, Source
-from ctxchat.models.offline.words import Topic, literal, pattern, phrase_pattern, stem, terms, together_pattern, topic
+from ctxchat.models.offline.words import (
+    FILLERS,
+    PLACES,
+    Topic,
+    literal,
+    pattern,
+    phrase_pattern,
+    stem,
+    terms,
+    together_pattern,
+    topic,
+)
 
 MAX_ROUNDS = 3
 MAX_FILES = 4
@@ -95,7 +106,8 @@ _RELEASE = r"^(?:#+\s*)?(?:\w+\s+)?\[?v?\d+\.\d+(?:\.\d+)*\]?\s*(?:$|[(\-–—]
 """A version alone on a line, or at the beginning of an entry in a list of changes: where a version is stated nowhere else, the
 newest entry tells it."""
 
-_VERSION = r"\bversion\b(?!.*\bpython\b)"
+_VERSION = r"(?s)\A(?!.*\b(?:python|node|rust|ruby|java|php)\b).*\bversion\b"
+"""Matches a question about the project's version, not about that of a language which it needs."""
 
 _HOW_RUN = r"\bhow\b.*\btest(?:s|ed)?\b.*\brun\b|\bhow\b.*\brun\b.*\btests?\b"
 _ASSIGNED = r"^\s*[\w.\"'-]+\s*(?::\s*[\w\[\]., |]+)?\s*[:=](?!=)\s*\S"
@@ -111,9 +123,10 @@ class _Kind(msgspec.Struct, frozen=True):
 
     def with_topic(self, topic: Topic) -> _Kind:
         """The kind with the topic's terms in place of `TERMS`."""
-        any_term = pattern(topic.terms) or "(?!)"  # which matches nothing
-        wish = msgspec.structs.replace(self.wish, line=self.wish.line.replace("TERMS", any_term))
-        return _Kind(self.asked, wish, self.search.replace("TERMS", any_term))
+        any_term = pattern(topic.terms)
+        wish = msgspec.structs.replace(self.wish, line=self.wish.line.replace("TERMS", any_term or "(?!)"))
+        search = self.search if any_term or "TERMS" not in self.search else ""
+        return _Kind(self.asked, wish, search.replace("TERMS", any_term))
 
     def met(self, line: FileLine) -> bool:
         """True where the form of a line alone shows that it answers such a question."""
@@ -217,7 +230,7 @@ _LEANS = expression(
 """Matches a question that refers to the one before (`and …`, `it`, `what about …`)."""
 
 _MORE = expression(
-    r"^\W*(?:(?:tell|show|give)(?: me)? )?(?:more|else|other|further|next|mehr|weiter|encore|plus|más|mais|altro)\b",
+    r"^\W*(?:(?:tell|show|give)(?: me)? )?(?:more|else|other|further|next|mehr|weiter|encore|plus|más|mais|altro)\b(?![./-]\w)",
     re.I,
 )
 """Matches a request for more of the same answer."""
@@ -282,14 +295,15 @@ def research(seen: ReadView) -> Reply:
 
 def _understood(seen: ReadView) -> Question:
     """What is asked. Where the question refers to the one before, the terms of that one are added, with less weight; where it
-    asks for more, they take its place."""
+    asks for more and says not of what else, they take its place."""
     text = seen.question[:600]
     recall = _RECALL.search(text)
-    now = topic(recall["a"] if recall and recall["a"] else seen.question)
+    opening = _MORE.match(text)
+    now = topic(recall["a"] if recall and recall["a"] else seen.question[opening.end() if opening else 0 :])
     lesser = {s: SYNONYM_WEIGHT for t in now.terms for s in _SYNONYMS.get(t, ())}
-    more = bool(_MORE.match(text)) or now.empty
+    before = next((t for t in map(topic, seen.earlier[:4]) if not t.empty), Topic())
+    more = now.empty or (bool(opening) and {*now.terms} <= {*before.terms, *_OF_ANSWERS})
     if more or _LEANS.search(text[:300]):
-        before = next((t for t in map(topic, seen.earlier[:4]) if not t.empty), Topic())
         weight = 1.0 if more else EARLIER_QUESTION_WEIGHT * len(now.terms) / max(1, len(before.terms))
         lesser |= {t: weight for t in before.terms if t not in now.terms}
         now = before if more else now
@@ -304,7 +318,8 @@ def _understood(seen: ReadView) -> Question:
 def _named_files(seen: ReadView) -> dict[str, str | None]:
     """The files that the question mentions with `@` (with a slash or a suffix; others may be names of people) or that are
     attached to it, each with its text; None where it was not read yet, empty where reading failed."""
-    mentioned = {(quoted or plain).rstrip(".") for quoted, plain in _MENTION.findall(seen.question[:4_000])}
+    mentions = _MENTION.findall(seen.question[:4_000])
+    mentioned = dict.fromkeys((quoted or plain).rstrip(".") for quoted, plain in mentions)
     read = {d.get("path"): "" if d.failed else d.text for d in seen.named("read_file")}
     like_files = [m for m in mentioned if re.search(r"\.\w{1,8}$|/", m)]
     return {name: seen.attached.get(name, read.get(name)) for name in dict.fromkeys([*seen.attached, *like_files])}
@@ -336,6 +351,12 @@ def _about_files(seen: ReadView, named: Mapping[str, str | None]) -> Reply | Non
 _GENERAL = frozenset(terms("about summary overview content purpose say explain describe folder project do"))
 """Terms that ask about a file as a whole and not about something in it."""
 
+_OF_ANSWERS = _GENERAL.union(
+    *map(terms, (*FILLERS, *PLACES)),
+    terms("detail example result place hit match passage quotation info information one"),
+)
+"""Terms that say nothing of what more is asked for: `more details`."""
+
 
 def _outline_file(name: str, text: str) -> Iterator[str]:
     """A file as a whole, as parts of an answer: its beginning and its outline."""
@@ -354,11 +375,12 @@ def _outline_file(name: str, text: str) -> Iterator[str]:
 def _overview(seen: ReadView) -> Reply | None:
     """The next step for a question about the project: lists the folder, reads a README and a manifest, then quotes their
     beginnings; without these, the list of files."""
-    if not seen.done:
+    may_call = seen.rounds < MAX_ROUNDS
+    if not seen.done and may_call:
         looks = ("list_files", {"depth": 1}), ("glob", {"pattern": "**/README*"})
         return seen.calls("A README or a manifest says what a project is for.", *looks)
     listing = "\n".join(d.text for d in seen.named("list_files") if not d.failed)
-    if not seen.named("read_file"):
+    if may_call and not seen.named("read_file"):
         found = (r for d in seen.named("glob") if not d.failed for r in whole_paths(d.text.split("\n"), hits=False))
         text = "\n".join([listing, *found])
         readmes = sorted(
