@@ -55,7 +55,7 @@ from ctxchat.tui.panels.notices import NoticesScreen
 from ctxchat.tui.panels.panel import AskText, Confirm
 from ctxchat.tui.panels.permissions import PermissionsScreen, RuleScreen
 from ctxchat.tui.panels.preview import PreviewScreen
-from ctxchat.tui.panels.reader import ReaderScreen
+from ctxchat.tui.panels.reader import ReaderScreen, TextScreen, whole_messages
 from ctxchat.tui.panels.search import SearchScreen
 from ctxchat.tui.panels.secrets import OriginalScreen, SecretsScreen
 from ctxchat.tui.panels.servers import ServersScreen
@@ -332,6 +332,10 @@ SCREENS: Mapping[str, tuple[Callable[[Hostile], Any], Sequence[str]]] = {
     "permissions": (_at_once(lambda of: PermissionsScreen(of.approvals(), of.load(), of.folder)), ["down"]),
     "a rule": (_at_once(lambda of: RuleScreen(of.text, NASTY)), ["end", "x"]),
     "reader": (_at_once(lambda of: ReaderScreen(of.desk.state.ledger.groups[1].messages[1])), ["down"]),
+    "what goes": (
+        _at_once(lambda of: TextScreen(whole_messages(of.desk.state.ledger.groups[1].messages), NASTY, NASTY)),
+        ["down"],
+    ),
     "rewind": (_at_once(lambda of: RewindScreen(of.desk)), ["up"]),
     "search": (_at_once(lambda of: SearchScreen(of.doors, of.desk, "x")), ["enter", "down"]),
     "secrets": (_at_once(lambda of: SecretsScreen(of.load(), of.load, of.file, of.desk, Masking(b"k" * 32))), ["down"]),

@@ -8,14 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 from textual.events import Key
-from textual.widgets import Input, Static
+from textual.widgets import Input, Static, TextArea
 
 from ctxchat.core.cache_state import CacheState, Hold, NextCall, PrefixRewrite
 from ctxchat.core.context_usage import TokenPrice
 from ctxchat.core.errors import LedgerError
+from ctxchat.core.strategies.oversize import KEPT
 from ctxchat.presentation.usage_text import gain
 from ctxchat.tui.panels.panel import Heading
 from ctxchat.tui.panels.preview import PreviewScreen, Stepper, Steps
+from ctxchat.tui.panels.reader import TextScreen
 from ctxchat.tui.widgets.gauge import Gauge
 from ctxchat.tui.widgets.rows import Rows
 from tests.tui.chatting import until
@@ -198,17 +200,68 @@ async def test_a_click_unticks() -> None:
 async def test_the_cut_moves_by_keys_and_by_mouse_and_the_session_is_asked_once() -> None:
     app = Opened(desk())
     async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.press("tab")
         for _ in range(3):
             app.post_message(Key("right", None))  # at once: a slow machine is no one who waits for an answer
         await pilot.pause()
         await app.screen.workers.wait_for_complete()
         await pilot.pause()
         assert app.desk.asked == [("", None), ("", 9)]
-        assert "9 messages" in app.text("#keep")
-        await pilot.click(Stepper, offset=(16, 0))
+        assert app.text("#keep") == "leave the newest ◂ 9 ▸ messages"
+        await pilot.click(Stepper, offset=(17, 0))
         await app.screen.workers.wait_for_complete()
         assert app.desk.asked[-1] == ("", 8)
+        await pilot.click(Stepper, offset=(21, 0))
+        await app.screen.workers.wait_for_complete()
+        assert app.desk.asked[-1] == ("", 9)
+
+
+async def test_the_arrows_change_what_stays_from_everywhere_but_the_field() -> None:
+    app = Opened(desk())
+    async with app.run_test(size=(120, 36), notifications=True) as pilot:
+        await weighed(app)
+        for place in ("#steps", "#messages", "#facts"):
+            app.screen.query_one(place).focus()
+            await pilot.press("left")
+        assert "◂ 3 ▸ messages" in app.text("#keep")
+        app.screen.query_one(Input).focus()
+        await pilot.press("right", "left")
+        assert "◂ 3 ▸ messages" in app.text("#keep")
+        app.screen.query_one(Steps).focus()
+        await pilot.press("left", "left", "left")
+        assert "◂ 1 ▸ message" in app.text("#keep")
+        await until(pilot, lambda: "newest message always stays" in str([n.message for n in app._notifications]))
+
+
+async def test_that_long_results_among_the_newest_are_cut_is_said_beside_their_number() -> None:
+    here = desk()
+    first, *others = (await here.preview()).steps
+    app = Opened(here, steps=(msgspec.structs.replace(first, name=KEPT), *others))
+    async with app.run_test(size=(120, 36)) as pilot:
+        assert app.text("#keep") == "leave the newest ◂ 6 ▸ messages, but cut long results among them"
+        await pilot.press("space")
+        assert app.text("#keep") == "leave the newest ◂ 6 ▸ messages"
+
+
+async def test_what_goes_can_be_read_whole() -> None:
+    app = Opened(desk())
+    async with app.run_test(size=(120, 36), notifications=True) as pilot:
+        await weighed(app)
+        touched = app.screen.query_one("#messages", Rows).items
+        await pilot.press("v")
+        await until(pilot, lambda: isinstance(app.screen, TextScreen))
+        whole = app.screen.query_one(TextArea).text
+        assert whole.count("── m") == len(touched)
+        await pilot.press("escape")
+        app.screen.query_one("#messages", Rows).focus()
+        await pilot.press("v")
+        await until(pilot, lambda: isinstance(app.screen, TextScreen))
+        one = app.screen.query_one(TextArea).text
+        assert one.startswith(f"── m{touched[0].message} ") and one in whole
+        await pilot.press("escape")
+        app.screen.query_one(Steps).focus()
+        await pilot.press("down", "down", "v")
+        await until(pilot, lambda: "no old reasoning" in str([n.message for n in app._notifications]))
+        assert app.text("#about") == "nothing goes: no old reasoning"
 
 
 async def test_an_instruction_goes_along() -> None:
@@ -269,7 +322,7 @@ async def test_what_the_next_message_takes_with_it_and_without_follows_the_ticks
 async def test_enter_runs_what_the_stepper_says_however_quickly_it_comes() -> None:
     app = Opened(desk())
     async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.press("tab", "right", "right", "enter")
+        await pilot.press("right", "right", "enter")
         await until(pilot, lambda: app.result is not UNASKED)
         assert app.result.preview.keep_recent == 8
 
@@ -282,9 +335,9 @@ async def test_where_another_number_cannot_be_looked_at_nothing_is_run_and_the_o
             raise LedgerError("The plan cannot be carried out.")
 
         app.desk.preview = refused
-        await pilot.press("tab", "right", "enter")
+        await pilot.press("right", "enter")
         await until(pilot, lambda: app._notifications)
-        assert "6 messages" in app.text("#keep") and app.result is UNASKED
+        assert "◂ 6 ▸" in app.text("#keep") and app.result is UNASKED
 
 
 async def test_a_step_that_frees_nothing_says_why_and_cannot_be_ticked() -> None:

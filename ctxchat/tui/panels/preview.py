@@ -21,12 +21,14 @@ from textual.widgets import Input, Label, Static
 from ctxchat.agent.compaction.preview import Preview, PreviewStep
 from ctxchat.core.quantities import percent
 from ctxchat.core.strategies.base import DEFERRED
+from ctxchat.core.strategies.oversize import KEPT
 from ctxchat.core.summaries import MIN_GAIN_SHARE, too_little
 from ctxchat.presentation.cache_text import compacted_words
 from ctxchat.presentation.inventory import Row, inventory
 from ctxchat.presentation.text import clean, one_line, short
 from ctxchat.presentation.usage_text import count, gain, money, tilde
 from ctxchat.tui.panels.panel import Panel
+from ctxchat.tui.panels.reader import TextScreen, whole_messages
 from ctxchat.tui.style import MUTED
 from ctxchat.tui.widgets.field import Field
 from ctxchat.tui.widgets.gauge import Gauge, component, signs_of
@@ -72,48 +74,50 @@ class Steps(Rows[PreviewStep]):
             self.post_message(self.Toggled())
 
 
-class Stepper(Line, can_focus=True):
-    """Sets how many messages stay as they are, by arrow keys or clicks: `keep verbatim ◂ 6 messages ▸`."""
+class Stepper(Line):
+    """Shows how many messages stay as they are, and changes it by clicks: `leave the newest ◂ 6 ▸ messages`."""
 
-    BINDINGS = [
-        Binding("left,minus", "step(-1)", "keep less", key_display="◂"),
-        Binding("right,plus", "step(1)", "keep more", key_display="▸"),
-    ]
+    class Stepped(Message):
+        """An arrow was clicked: `by` is -1 or 1."""
 
-    class Changed(Message):
-        """A person chose another number of messages."""
-
-        def __init__(self, messages: int) -> None:
+        def __init__(self, by: int) -> None:
             super().__init__()
-            self.messages = messages
+            self.by = by
 
     def __init__(self, messages: int) -> None:
         super().__init__(id="keep")
         self.messages = messages
-
-    def _label(self, width: int) -> tuple[str, str]:
-        return ("keep verbatim  " if width >= 36 else "keep "), count(self.messages, "message")
+        self._cuts_results = False
 
     def draw_line(self, width: int) -> Content:
-        lead, number = self._label(width)
-        style = "bold $text-accent" if self.has_focus else ""
-        return Content.assemble((lead, MUTED), ("◂ ", "$text-accent"), (number, style), (" ▸", "$text-accent"))
+        number, noun = count(self.messages, "message").split(" ")
+        but = ", but cut long results among them" if self._cuts_results else ""
+        arrow = "$text-accent"
+        line = Content.assemble(
+            (self._lead(width), MUTED), ("◂ ", arrow), (number, "bold"), (" ▸ ", arrow), (noun, MUTED)
+        )
+        whole = Content.assemble(line, (but, MUTED))
+        return whole if whole.cell_length <= width else line
+
+    def _lead(self, width: int) -> str:
+        return "leave the newest " if width >= 36 else "leave "
+
+    def show_kept(self, *, cuts_results: bool) -> None:
+        """Say whether a ticked step shortens long results among the messages that stay."""
+        self._cuts_results = cuts_results
+        self.refresh()
 
     def stand_at(self, messages: int) -> None:
         """Show this number."""
         self.messages = messages
         self.refresh()
 
-    def action_step(self, by: int) -> None:
-        self.stand_at(max(1, self.messages + by))
-        self.post_message(self.Changed(self.messages))
-
     def on_click(self, event: events.Click) -> None:
-        lead, number = self._label(self.size.width)
-        if event.x < len(lead) + 2:
-            self.action_step(-1)
-        elif len(lead) + 2 + len(number) <= event.x < len(lead) + len(number) + 4:
-            self.action_step(1)
+        start = len(self._lead(self.size.width))
+        if event.x < start + 2:
+            self.post_message(self.Stepped(-1))
+        elif start + 2 + len(f"{self.messages:,}") <= event.x < start + len(f"{self.messages:,}") + 5:
+            self.post_message(self.Stepped(1))
 
 
 class PreviewScreen(Panel[PreviewResult]):
@@ -123,7 +127,10 @@ class PreviewScreen(Panel[PreviewResult]):
     BINDINGS = [
         Binding("enter", "agree(False)", "apply", key_display="enter"),
         Binding("space", "tick", "tick", key_display="space"),
-        Binding("e", "agree(True)", "edit the summary first"),
+        Binding("e", "agree(True)", "edit summary"),
+        Binding("v", "read", "what goes"),
+        Binding("left,minus", "step(-1)", "less", key_display="◂"),
+        Binding("right,plus", "step(1)", "more", key_display="▸"),
     ]
 
     def __init__(self, session: Session, preview: Preview) -> None:
@@ -204,6 +211,7 @@ class PreviewScreen(Panel[PreviewResult]):
         self.query_one("#before", Gauge).show_usage(preview.before, among=both)
         self.query_one("#after", Gauge).show_usage(context_usage, among=both)
         self.query_one(Stepper).display = some or self._was_replanned
+        self.query_one(Stepper).show_kept(cuts_results=KEPT in self.ticked)
         self.query_one(".-after").display = some
         self.query_one(".-before Label", Label).update("before" if some else "now")
         self._show_words("sent", self._sending_text() if some else "")
@@ -264,7 +272,9 @@ class PreviewScreen(Panel[PreviewResult]):
             return
         self.query_one("#beside").set_class(bool(step.why_nothing), "-nothing")
         if step.why_nothing:
-            self.query_one("#goes", Static).update("")
+            words = f"nothing goes: {one_line(step.why_nothing, 120)}"
+            self.query_one("#goes", Static).update(words)
+            self.query_one("#about", Label).update(words)
             return
         affected = self._affected(step)
         first, last = step.turns
@@ -335,6 +345,10 @@ class PreviewScreen(Panel[PreviewResult]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if (action, parameters) == ("agree", (True,)):
             return self._writes_summary
+        if action == "read":
+            return bool(self._preview.all_steps)
+        if action == "step":
+            return self._preview.plan is not None or self._was_replanned
         return self._preview.plan is not None if action in ("agree", "tick") else True
 
     def action_tick(self) -> None:
@@ -367,10 +381,33 @@ class PreviewScreen(Panel[PreviewResult]):
     def on_steps_toggled(self) -> None:
         self.action_tick()
 
-    def on_stepper_changed(self, event: Stepper.Changed) -> None:
+    def action_read(self) -> None:
+        """Show whole what the step under the cursor takes: the message under the cursor if the focus is on the messages, else all
+        of them."""
+        step, messages = self.query_one(Steps).current, self.query_one("#messages", Rows)
+        if step is None:
+            return
+        if step.why_nothing:
+            self.notify_here(f"Nothing goes by this step: {step.why_nothing}.")
+            return
+        chosen = [messages.current] if self.focused is messages and messages.current else self._affected(step)
+        places = {(row.group, row.message) for row in chosen}
+        taken = [i.message for i in self._session.view.items if i.group and (i.group, i.message.seq) in places]
+        self.app.push_screen(TextScreen(whole_messages(taken), step.label, count(len(taken), "message")))
+
+    def on_stepper_stepped(self, event: Stepper.Stepped) -> None:
         event.stop()
+        self.action_step(event.by)
+
+    def action_step(self, by: int) -> None:
+        """Leave one message more or less as it is, and plan anew."""
+        stepper = self.query_one(Stepper)
+        if stepper.messages + by < 1:
+            self.notify_here("The newest message always stays.")
+            return
+        stepper.stand_at(stepper.messages + by)
         self._pending_agreement = None
-        self.run_worker(partial(self._replan, event.messages), group="preview", exclusive=True, exit_on_error=False)
+        self.run_worker(partial(self._replan, stepper.messages), group="preview", exclusive=True, exit_on_error=False)
 
     async def _replan(self, keep: int) -> None:
         """Make and show a preview that keeps so many messages, after a pause; then agree to it if that was asked for
