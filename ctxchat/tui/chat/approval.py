@@ -28,7 +28,7 @@ from ctxchat.tui.transcript.source_lines import UNBOUNDED, diff_lines
 from ctxchat.tui.widgets.field import PasteLimitedEditor
 
 MAX_SHOWN_LINES = 2_000
-EDITING = "editing: enter takes it, esc leaves it"
+EDITING = "editing: enter takes it, esc cancels"
 """Shown while a rule is edited: without colours nothing else would tell it from a rule that is only shown."""
 
 EXACTLY = "just this"
