@@ -105,6 +105,19 @@ async def test_a_preview_with_a_step_unticked_tells_what_will_come_of_it(unticke
     assert preview.facts.found == result.facts.found
 
 
+async def test_the_preview_says_that_what_was_read_twice_is_among_the_newest() -> None:
+    names = [f"src/part_{n}.py" for n in range(8)] + ["src/twice.py"] * 2
+    script = (reply for path in names for reply in (calls(("read_file", {"path": path, "text": LONG})), says("Done.")))
+    options = Options(keep_recent=8, prepare=False, target=0.05)
+    model = ScriptedModel(script, window=Window(64_000, "configured"))
+    desk = Desk(model, tools=[Echo("read_file")], options=options, summariser=OfflineSummariser())
+    for path in names:
+        await desk.say(f"question: why is {path} slow?")
+    preview = await desk.session.preview(keep_recent=8)
+    why = {step.name: step.why_nothing for step in preview.other_steps}
+    assert why["drop_superseded"] == "what was read or run twice is among the newest"
+
+
 async def test_what_is_no_part_of_the_plan_tells_its_gain_and_runs_where_it_is_ticked() -> None:
     desk = await worked(14, OfflineSummariser(), keep_recent=4)
     context_usage, planner = desk.session.context_usage, desk.session.planner
