@@ -139,12 +139,13 @@ class _Merge:
         self._titles = dict(enumerate((title for title, _ in lines), 1))
         self._gone: set[int] = set()
         self._added: dict[str, list[str]] = {}
+        self._orders: dict[str, list[int | str]] = {}  # sections written anew: their lines, old ones by number
         self._says_something = False
 
     def take(self, title: str, body: str) -> None:
         """Take in what the update says under a heading; before the first one (`title` is empty) only marks count."""
         here, added = {n for n, its in self._titles.items() if its == title}, list[str]()
-        named, as_before = set[int](), not title
+        named, as_before, order = set[int](), not title, list[int | str]()
         for item in _items(body):
             if title and _NONE.fullmatch(item):
                 self._gone |= here
@@ -154,13 +155,17 @@ class _Merge:
                 self._gone |= gone
             elif title and _KEPT.fullmatch(item) and (kept := self._known(item)):
                 named |= kept
+                order += sorted(kept)
             elif (mark := _NAMED.fullmatch(item)) and (number := int(mark["number"])) in self._lines:
                 self._lines[number] = _edited(self._lines[number], mark["text"].strip(), add=bool(mark["more"]))
                 named.add(number)
+                order.append(number)
             elif title:
                 added.append(item)
+                order.append(item)
         if title in STATES and added and not as_before:
             self._gone |= here - named
+            self._orders[title] = [*self._orders.get(title, ()), *order]
         self._place(title, here - named - self._gone, added)
         self._says_something |= bool((title and (added or as_before)) or named or self._gone)
 
@@ -190,8 +195,11 @@ class _Merge:
 
     def _section(self, title: str) -> str:
         before, new = self._before.get(title, ""), self._added.get(title, [])
-        kept = [item for n, item in self._lines.items() if self._titles[n] == title and n not in self._gone]
-        return before if not new and kept == _items(before) else "\n".join([*kept, *new])
+        kept = {n: item for n, item in self._lines.items() if self._titles[n] == title and n not in self._gone}
+        if order := self._orders.get(title):
+            places = [kept.pop(place, "") if isinstance(place, int) else place for place in order]
+            return "\n".join([*kept.values(), *dict.fromkeys(filter(None, places))])
+        return before if not new and [*kept.values()] == _items(before) else "\n".join([*kept.values(), *new])
 
 
 def _edited(line: str, text: str, *, add: bool) -> str:

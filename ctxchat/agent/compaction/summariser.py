@@ -207,11 +207,12 @@ class ModelSummariser:
         )
         count, update = self._model.count, 0 if whole else self._update_room(task, previous, parts)
         if update:
-            brief = 0 < room_for_new(task, count) // parts <= update
+            over = tokens_over(previous, update, task.max_tokens, count)
+            brief = over or 0 < room_for_new(task, count) // parts <= update
+            full = f"{prompt('make_room').replace('{over}', room_in_words(over, sample, count))}\n\n" if over else ""
             room = prompt("update_brief" if brief else "update_room")
-            length = f"{prompt('update')}\n\n{room.replace('{room}', room_in_words(update, sample, count))}"
-            if over := tokens_over(previous, update, task.max_tokens, count):
-                length += f"\n\n{prompt('make_room').replace('{over}', room_in_words(over, sample, count))}"
+            room = room.replace("{room}", room_in_words(update, sample, count))
+            length = f"{prompt('update')}\n\n{full}{room}"
         else:
             most = room_for_rewrite(previous, task.max_tokens, count)
             new = 0 if previous else room_for_new(task, count)
