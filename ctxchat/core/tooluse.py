@@ -273,12 +273,13 @@ def gist(call: ToolCall | None, result: Message, width: int) -> str:
     use = use_of(call) if call else Use("other", "")
     lines = [line for raw in result.text.splitlines() if any(map(str.isalnum, line := raw.strip()))]
     said = [line for line in lines if not _NOTE.fullmatch(line)]
+    size = sum(not _NOTE.fullmatch(raw.strip()) for raw in result.text.rstrip().splitlines())  # empty lines, too
     names = ", ".join(dict.fromkeys(found[1] for line in said if (found := _DEFINES.match(line))))
     match use.kind:
         case "run":
             code = exit_code(result.text)
             if names and not code and LOOKS.match(use.target):  # the word "error" in code that was shown is no error
-                told = f"{len(said)} lines: {names}"
+                told = f"{size} lines: {names}"
             else:
                 wrong = [line for line in said if code != 0 and _ERROR_LINE.search(line) and not BARE.fullmatch(line)]
                 stopped = [line.strip("[]") for line in lines if broken_off(result) and _BROKEN_OFF.search(line)]
@@ -289,7 +290,7 @@ def gist(call: ToolCall | None, result: Message, width: int) -> str:
                 shown = stopped or wrong or tallies or made or said or ["no output"]
                 told = (f"exit {code}: " if code else "") + shown[-1]
         case "read" if not failed(result) and len(said) > 1:
-            where = _lines_read(result.text) or f"{len(said)} lines"
+            where = _lines_read(result.text) or f"{size} lines"
             told = f"{where} of {use.target}" + (f": {names}" if names else "")
         case "search" if not failed(result) and len(said) > 1 and "\n\n" not in result.text:
             many, first = hits_in(said[1:] if _FOUND.fullmatch(said[0]) else said)

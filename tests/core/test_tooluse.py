@@ -71,6 +71,8 @@ def test_a_sentence_defines_nothing() -> None:
     assert list(defined(text)) == ["prompt", "Ask", "ask"]
     call = ToolCall("1", "read_file", '{"path": "ui/ask.py"}')
     assert gist(call, Message(2, "tool", text, call_id="1"), 160) == "6 lines of ui/ask.py: prompt, Ask, ask"
+    spaced = text.replace("\n", "\n\n")
+    assert gist(call, Message(2, "tool", spaced, call_id="1"), 160).startswith("11 lines of"), "as the file has them"
 
 
 def test_what_a_file_defines_several_times_is_named_once() -> None:

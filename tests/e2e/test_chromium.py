@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import re
 import shutil
 import signal
 import socket
@@ -16,6 +15,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import pyte
 import pytest
 from aiohttp import ClientSession, ClientWebSocketResponse
 
@@ -32,8 +32,17 @@ class Tab:
     def __init__(self, line: ClientWebSocketResponse) -> None:
         self._line = line
         self._number = 0
-        self.shown = ""
+        self._screen = pyte.Screen(200, 80)  # larger than any page: what is drawn names its cells
+        self._terminal = pyte.ByteStream(self._screen)
         self.loads = 0
+
+    @property
+    def shown(self) -> str:
+        """What its terminal shows of what was drawn since it was cleared."""
+        return "\n".join(self._screen.display)
+
+    def clear(self) -> None:
+        self._screen.reset()
 
     async def ask(self, method: str, **params: Any) -> Any:
         self._number += 1
@@ -46,12 +55,12 @@ class Tab:
 
     def _take(self, message: dict[str, Any]) -> dict[str, Any]:
         if message.get("method") == "Page.loadEventFired":
-            self.loads, self.shown = self.loads + 1, ""
+            self.loads += 1
+            self.clear()
         if message.get("method") == "Network.webSocketFrameReceived":
             frame = message["params"]["response"]
             if frame["opcode"] == 2:
-                drawn = base64.b64decode(frame["payloadData"]).decode("utf-8", "replace")
-                self.shown += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", drawn)
+                self._terminal.feed(base64.b64decode(frame["payloadData"]))
         return message
 
     async def value(self, expression: str) -> Any:
@@ -60,7 +69,7 @@ class Tab:
     async def until(self, holds: Callable[[], object]) -> None:
         end = monotonic() + 20
         while not holds():
-            assert monotonic() < end, self.shown[-2000:]
+            assert monotonic() < end, self.shown
             try:
                 self._take(await self._line.receive_json(timeout=1))
             except TimeoutError:
@@ -161,7 +170,7 @@ async def test_a_tab_is_typed_into_at_once_pasted_into_reloaded_and_ended(harbou
         await page.copy("INTERVAL set?")
         await page.press("v", control=True)
         await page.until(lambda: "INTERVAL set?" in page.shown)
-        page.shown = ""
+        page.clear()
         await page.press("Enter")
         await page.until(lambda: "Looked for" in page.shown)
         other = await tab(address)
@@ -173,7 +182,7 @@ async def test_a_tab_is_typed_into_at_once_pasted_into_reloaded_and_ended(harbou
             await page.until(lambda loads=loads: page.loads > loads)
             await page.until(lambda: "Looked for" in page.shown)  # the session of this tab
         assert "Looked for" not in other.shown
-        page.shown = ""
+        page.clear()
         await page.press("F2", shift=True)
         await page.until(lambda: "Ask about the files" in page.shown)  # a new session, by a key that the browser leaves
         started = below(server.pid)
