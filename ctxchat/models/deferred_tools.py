@@ -77,8 +77,9 @@ def refused(sent: Mapping[str, Any], problem: ModelError) -> frozenset[str]:
         return frozenset({blamed})
     if not _REFUSED.search(problem.body or problem.text) and (blamed or not blames_tools(problem)):
         return frozenset()
-    newest = next((_referred(message) for message in reversed(sent["messages"]) if _referred(message)), ())
-    return frozenset(newest)
+    *earlier, newest = [(), *filter(None, map(_referred, sent["messages"]))]
+    accepted = {name for names in earlier for name in names}
+    return frozenset(newest) - accepted or frozenset(newest)
 
 
 def _referred(message: Wire) -> tuple[str, ...]:
