@@ -1,7 +1,7 @@
 """Exchanges the model, the agent and the settings of an open session.
 
-Nothing is exchanged during a turn: settings edited meanwhile apply from the next message on, except options and spending limits,
-which apply at once.
+Settings edited during a turn apply from the next message on, except options and spending limits. The mode, a fallback model, and
+what waited for a compaction come into force during a turn as well.
 """
 
 from __future__ import annotations

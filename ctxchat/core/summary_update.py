@@ -38,7 +38,7 @@ MAX_OVERFILLED = 1.5
 """How many times longer than its room a record may be to be updated, and not written anew."""
 
 MAX_GONE_SHARE = 0.6
-"""The largest share of a record's lines that an update may take out."""
+"""The largest share of the lines outside `STATES` that an update may take out."""
 
 INDEXED_WORDS = 8
 """Words of a line by which a model finds it in a record that it has before it without numbers."""
@@ -99,8 +99,8 @@ def _is_record(text: str) -> bool:
 
 
 def updated(record: str, update: str) -> str:
-    """The record with an update merged into it; empty where `update` changes nothing, or takes out so much that it must be a
-    mistake: then the whole record is to be asked for. A whole record in place of an update is taken as that."""
+    """The record with an update merged into it; empty where nothing in `update` can be applied, or it takes out so much that it
+    must be a mistake: then the whole record is to be asked for. A whole record in place of an update is taken as that."""
     if _AS_BEFORE.fullmatch(update):
         return record
     changes, before = _sections(update), _sections(record)
@@ -138,6 +138,8 @@ class _Merge:
         self._lines = dict(enumerate((item for _, item in lines), 1))
         self._titles = dict(enumerate((title for title, _ in lines), 1))
         self._gone: set[int] = set()
+        self._named: set[int] = set()  # under whichever heading
+        self._replaced: set[int] = set()  # of sections written anew: gone, but for those that are named
         self._added: dict[str, list[str]] = {}
         self._orders: dict[str, list[int | str]] = {}  # sections written anew: their lines, old ones by number
         self._says_something = False
@@ -164,9 +166,10 @@ class _Merge:
                 added.append(item)
                 order.append(item)
         if title in STATES and added and not as_before:
-            self._gone |= here - named
+            self._replaced |= here
             self._orders[title] = [*self._orders.get(title, ()), *order]
-        self._place(title, here - named - self._gone, added)
+        self._named |= named
+        self._place(title, here - named - self._gone - self._replaced, added)
         self._says_something |= bool((title and (added or as_before)) or named or self._gone)
 
     def _known(self, numbers: str) -> set[int]:
@@ -188,6 +191,7 @@ class _Merge:
     def sections(self) -> dict[str, str]:
         """The sections now, those without a change word for word; none where the update says nothing, or takes out so many lines
         that it must be a mistake."""
+        self._gone |= self._replaced - self._named
         lasting = {number for number, title in self._titles.items() if title not in STATES}
         if not self._says_something or len(self._gone & lasting) > len(lasting) * MAX_GONE_SHARE:
             return {}

@@ -57,6 +57,7 @@ A, B, C = "- `a.py`: the pier", "- **`b.py`**: the mole\n  and its lamp", "- `c.
         ("## Next steps\n[5] [6]\n3. Ship it.", RECORD + "\n3. Ship it."),
         ("## Next steps\n[Keep 6, 44]\n3. Ship it.", RECORD.replace("1. Test it.\n", "") + "\n3. Ship it."),
         ("## Next steps\n0. Rest.\n[keep: 6]\n3. Go.", RECORD.partition("1. Test")[0] + "0. Rest.\n2. Paint it.\n3. Go."),
+        ("## Next steps\nGo.\n## Files\n[6] Paint it red.", RECORD.partition("1. Test")[0] + "2. Paint it red.\nGo."),
         ("## Next steps\n[6] 5", RECORD.replace("2. Paint it.", "2. 5")),
         ("[gone: 5]", RECORD.replace("1. Test it.\n", "")),
         ("## Next steps\n[as before]\n3. Ship it.", RECORD + "\n3. Ship it."),
